@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +29,14 @@ from margrave.purpose_widths import widths_of
 from margrave.purposes import Purpose, first_of, open_ended, purposes_of, workload_for
 from margrave.release import Release
 from margrave.release.numbers import numbers_of
+from margrave.release.purpose_verdicts import PurposeVerdict, purpose_verdicts, verdict_on
 from margrave.release.purposes import PurposeSupport
 from margrave.report import write_report
-from margrave.report.verdict import doubts
+from margrave.report.verdict import verdict
+from margrave.report.views import column_views
 from margrave.run import Run
-from margrave.schema import Categorical, Hour, Learn, Real, Schema, Weekday
+from margrave.schema import Categorical, ColumnSource, Hour, Integer, Learn, Real, Schema, Weekday
+from margrave.schema.remedies import bins_remedy, bounds_remedy
 from margrave.transcript import Transcript
 from margrave.types import Clique
 from margrave.workload import Workload
@@ -104,7 +110,168 @@ def test_a_purpose_takes_the_verdict_of_its_own_number(text: str, words: list[st
         schema, absent, entries, fake_model.account_of(entries), Provenance("by hand")
     )
     numbers = numbers_of(schema, entries, absent, 0.95)
-    assert doubts(release, PurposeSupport(text, (), 1), numbers) == words
+    assert [*verdict_on(release, PurposeSupport(text, (), 1), numbers).doubts] == words
+
+
+#: Numbers of stays in three wards, and a fourth that is empty, for each of two sexes.
+STAYS = np.outer(np.arange(1, 11), [400, 4, 3, 0])[:, :, None] * np.array([1, 1])
+
+
+def release_for(*texts: str, scale: float = 10.0, **counts: Any) -> Release:
+    """Return a release for purposes with noisy counts of columns, such as ``stay_ward``."""
+    schema = Schema(
+        [Integer("stay", 0, 9), Categorical("ward", list("abcd")), Categorical("sex", ["F", "M"])]
+    )
+    entries = Transcript(
+        tuple(measurement(tuple(c.split("_")), v, scale) for c, v in counts.items())
+    )
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+    made = replace(Provenance("by hand"), workload=Workload({("stay",): 1.0}, texts))
+    return Release(schema, absent, entries, fake_model.account_of(entries), made)
+
+
+def verdicts_of(release: Release) -> list[PurposeVerdict]:
+    numbers = numbers_of(release.schema, release.transcript, release.model, 0.95)
+    return list(purpose_verdicts(release, numbers))
+
+
+@pytest.mark.parametrize(
+    ("text", "statistic", "number"),
+    [
+        ("mean stay by ward", "mean", "the mean of stay"),
+        ("total stay by ward", "total", "the total of stay"),
+        ("median stay by ward", "q50", "the 50 % quantile of stay"),
+    ],
+)
+def test_a_purpose_by_groups_takes_the_verdict_of_its_groups(
+    text: str, statistic: str, number: str
+) -> None:
+    """The number of all rows is reliable, and that of two wards is not."""
+    alone = text.removesuffix(" by ward")
+    release = release_for(alone, text, stay_ward=STAYS.sum(axis=2))
+    whole, grouped = verdicts_of(release)
+    assert (whole.serves, whole.words) == (True, f"{alone}: its marginal measured.")
+    assert not grouped.serves
+    assert grouped.words == (
+        f"{text}: {number} in 2 of 4 groups of ward (b, c) is not reliable. No verdict on 1 group of ward that may have"
+        " no rows: d. Fewer codes of ward, or a larger budget, lower the noise."
+    )
+    numbers = release.numbers(columns=["stay"], by="ward").to_pylist()
+    of_groups = {n["group"]: n["reliable"] for n in numbers if n["statistic"] == statistic}
+    assert {g for g, reliable in of_groups.items() if not reliable} - {*grouped.rare} == {
+        "ward = b", "ward = c"
+    }  # fmt: skip
+
+
+def test_shares_and_groups_of_several_columns_have_verdicts_too() -> None:
+    texts = "share sex by ward", "mean stay by ward, sex", "mean stay by sex"
+    share, several, served = verdicts_of(release_for(*texts, stay_ward_sex=STAYS))
+    assert share.doubts == ("the main number of sex in 2 of 4 groups of ward (b, c)",)
+    (doubt,) = several.doubts
+    assert doubt.startswith(
+        "the mean of stay in 4 of 8 groups of ward, sex (ward = b and sex = F, "
+    )
+    assert several.rare == ("ward = d and sex = F", "ward = d and sex = M")
+    assert served.serves
+    assert not served.gap
+
+
+def release_by_town(stay: Integer, towns: int, noise: float, of: str = "public") -> Release:
+    """Return a release of stays by towns with long names: half of the rows are at either end."""
+    names = [f"{i:02} of the towns with a name of many letters" for i in range(towns)]
+    schema = Schema([stay, Categorical("town", names)], sources={"stay": ColumnSource(of=of)})
+    counts = np.full((stay.size, towns), 500)
+    entries = Transcript((measurement(("stay", "town"), counts, noise),))
+    workload = Workload({("stay",): 1.0}, ("mean stay by town",))
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+    made = replace(Provenance("by hand"), workload=workload)
+    return Release(schema, absent, entries, fake_model.account_of(entries), made)
+
+
+def test_groups_that_are_not_reliable_are_named_shortly_with_one_remedy() -> None:
+    public = Integer("stay", 0, 1)
+    (every,) = verdicts_of(release_by_town(public, 30, 60.0))
+    assert every.words == (
+        "mean stay by town: the mean of stay in all 30 groups of town is not reliable. Fewer codes of town, or a larger"
+        " budget, lower the noise."
+    )
+    (rare,) = verdicts_of(release_by_town(public, 30, 250.0))
+    assert rare.words == "mean stay by town: the row count of each group is not reliable."
+
+
+def test_long_values_of_groups_are_cut_and_counted() -> None:
+    release = release_by_town(Integer("stay", 0, 1), 30, 30.0)
+    (entry,) = release.transcript.measurements
+    values = entry.values.copy()
+    values[:, 0] = 10**6  # this group alone is reliable
+    (found,) = verdicts_of(
+        replace(release, transcript=Transcript((replace(entry, values=values),)))
+    )
+    (doubt,) = found.doubts
+    assert doubt.startswith("the mean of stay in 29 of 30 groups of town (01 of the towns")
+    assert doubt.endswith(" and 27 more)")
+    assert "town = " not in found.words
+
+
+def test_doubts_by_learned_bounds_have_public_bounds_as_their_remedy() -> None:
+    stay = Integer("stay", 0, 1, mean=[0.5, 0.49, 0.8])
+    (found,) = verdicts_of(release_by_town(stay, 3, 1.0, of="learned"))
+    assert found.warning == "the mean of stay in all 3 groups of town is not reliable"
+    assert found.remedy == f"In the schema of the next release, for stay {bounds_remedy()}"
+
+
+def test_doubts_by_noise_in_far_bins_have_learned_bins_as_their_remedy() -> None:
+    release = release_by_town(Integer("stay", 0, 1000, bins=32), 3, 30.0)
+    (entry,) = release.transcript.measurements
+    values = np.zeros_like(entry.values)
+    values[0] = 1000
+    (found,) = verdicts_of(
+        replace(release, transcript=Transcript((replace(entry, values=values),)))
+    )
+    assert found.remedy == f"In the schema of the next release, for stay {bins_remedy()}"
+
+
+def test_a_plan_does_not_contradict_the_widths_of_its_purposes() -> None:
+    towns = Categorical("town", [str(i) for i in range(30)])
+    schema = Schema([Learn("cost", "real"), towns, Integer("age", 18, 100)])
+    planned = margrave.plan(
+        schema,
+        epsilon=1.0,
+        delta=1e-6,
+        unit="add-remove-row",
+        rows=5000,
+        mechanism="aim",
+        purposes=["mean cost by town"],
+    )
+    (own,) = (n for n in planned.noise if n.for_purposes and n.is_mostly_noise(planned.rows))
+    assert own.verdict(planned.rows) is None
+    assert replace(own, for_purposes=False).verdict(planned.rows)
+    assert planned.purposes[0].half_width < 1.0
+    assert planned.verdicts is not None
+    assert not {h.column for h in planned.hidden} & {*planned.verdicts.likely}
+
+
+def test_a_purpose_whose_groups_have_no_numbers_is_not_served() -> None:
+    text, pair = "mean stay by ward", STAYS.sum(axis=2)
+    (hidden,) = verdicts_of(release_for(text, stay_ward=pair, scale=1e5))
+    assert hidden.words == f"{text}: the row count of each group is not reliable."
+    (apart,) = verdicts_of(release_for(text, stay=pair.sum(axis=1), ward=pair.sum(axis=0)))
+    assert not apart.serves
+    assert apart.words.startswith(f"{text}: 0 of 1 marginals measured.")
+    assert apart.warning == (
+        "each group's number of stay (no measured marginal has all codes of stay, ward together) is not reliable"
+    )
+    (gone,) = verdicts_of(release_for("mean cost by ward", stay_ward=pair))
+    assert gone.words == "mean cost by ward: not supported, because a column of it was left out."
+
+
+def test_a_report_does_not_offer_a_purpose_whose_groups_are_not_reliable() -> None:
+    release = release_for("mean stay by ward", "mean stay by sex", stay_ward_sex=STAYS)
+    numbers = numbers_of(release.schema, release.transcript, release.model, 0.95)
+    found = verdict(release, numbers, column_views(release))
+    assert any(t.startswith("mean stay by sex: its marginal measured.") for t in found.use_for)
+    assert not any(t.startswith("mean stay by ward") for t in found.use_for)
+    assert any("the mean of stay in 2 of 4 groups" in t for t in found.not_for)
 
 
 def test_an_open_end_of_a_learned_column_is_named_before_anything_is_spent() -> None:
@@ -113,7 +280,8 @@ def test_an_open_end_of_a_learned_column_is_named_before_anything_is_spent() -> 
     purposes = [Purpose.of(text, domain) for text in texts]
     (sentence,) = open_ended(purposes, [Learn("cost", "real", low=0.0)])
     assert sentence.startswith("mean cost by ward: the release learns cost without a public upper")
-    assert "write high = ... in the schema" in sentence
+    assert 'Ask for "median cost by ward"' in sentence
+    assert sentence.endswith(f"Or, in the schema, {bounds_remedy(['high'])}")
     assert open_ended(purposes, [Learn("cost", "real", low=0.0, high=9.0)]) == ()
 
 
@@ -410,11 +578,15 @@ def test_the_command_line_takes_purposes(
     assert "There is no column 'cost'" in capsys.readouterr().err
     pq.write_table(houses(), tmp_path / "houses.parquet")
     out = ["-o", str(tmp_path / "x.csv"), "--for", "mean price by kind"]
-    assert run(["synthesize", str(tmp_path / "houses.parquet"), *common, *out]) == 0
+    sure = [*out, "--epsilon", "4"]
+    assert run(["synthesize", str(tmp_path / "houses.parquet"), *common, *sure]) == 0
     assert "Made for mean price by kind: its marginal measured.\n" in capsys.readouterr().out
     out += ["--epsilon", "0.02", "--rows", "10", "--overwrite"]
     assert run(["synthesize", str(tmp_path / "houses.parquet"), *common, *out]) == 0
-    assert (
-        "Made for mean price by kind: its marginal measured. Do not use it: the mean of price is not reliable."
-        in capsys.readouterr().out
+    line = next(t for t in capsys.readouterr().out.splitlines() if t.startswith("Made for"))
+    groups = r"(\d of 3 groups of kind \(.*\)|all 3 groups of kind)"
+    doubt = rf"(the mean of price in {groups}|the row count of each group) is"
+    assert re.match(
+        rf"Made for mean price by kind: its marginal measured\. Do not use it: {doubt} not reliable\.",
+        line,
     )

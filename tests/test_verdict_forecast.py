@@ -14,6 +14,7 @@ from margrave.cli.main import run
 from margrave.inference import By, Mean, analyze
 from margrave.release.numbers import headlines, numbers_of
 from margrave.schema import Categorical, Integer, Learn, Schema
+from margrave.schema.remedies import bins_remedy
 
 SCHEMA = Schema(
     [
@@ -71,6 +72,30 @@ def test_a_forecast_counts_rounds_that_select_marginals(epsilon: float, learns: 
     assert len({*forecast.likely} ^ found) <= 1
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"),
+    [("independent", 0.3), ("independent", 0.45), ("independent", 0.6), ("aim", 1.0)],
+)
+def test_similar_columns_near_the_bar_are_forecast_as_a_range(
+    mechanism: str, epsilon: float
+) -> None:
+    """In a release they are not all reliable at the same epsilon: values differ, and so do the rounds they are in."""
+    rows, names, rng = 3_000, [f"c{i:02}" for i in range(25)], np.random.default_rng(1)
+    schema = Schema([Categorical(name, list("abcd")) for name in names])
+    given = {"epsilon": epsilon, "mechanism": mechanism, **GIVEN}
+    forecast = margrave.plan(schema, rows=rows, **given).verdicts
+    assert forecast is not None
+    low, high = forecast.expected
+    assert high - low >= 4
+    assert forecast.share == f"{low} to {high} of 25"
+    assert f"{low} to {high} of 25 columns are likely to be reliable" in forecast.words
+    table = pa.table({
+        name: rng.choice(list("abcd"), rows, p=rng.dirichlet([2] * 4)) for name in names
+    })  # fmt: skip
+    found = reliable(margrave.synthesize(table, schema, seed=3, **given))
+    assert low - 3 <= len(found) <= high + 3
+
+
 def test_what_most_columns_need_is_what_a_plan_then_forecasts() -> None:
     few = margrave.plan(SCHEMA, epsilon=0.3, rows=3_000, **GIVEN).verdicts
     assert few is not None
@@ -105,7 +130,7 @@ def test_bins_that_are_too_wide_are_never_forecast_as_reliable() -> None:
     assert (planned.likely, planned.never) == (("ward",), ("cost",))
     assert (planned.rows_for_most, planned.epsilon_for_most) == (None, None)
     assert planned.words.endswith(
-        " cost: no budget makes its mean reliable with these bins; finer bins help, or learn = true."
+        f" cost: no budget makes its mean reliable with these bins. In the schema, {bins_remedy()}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import accumulate
 from typing import NamedTuple
 
 
@@ -82,3 +83,13 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+
+
+def listed_within(names: Sequence[str], max_letters: int = 120) -> str:
+    """Return names in a row; of many or long ones only the first, as far as they fit, and at least one.
+
+    >>> listed_within(["a", "b", "c"], 6), listed_within(["a long name", "b", "c"], 6)
+    ('a, b and 1 more', 'a long name and 2 more')
+    """
+    ends = accumulate(len(name) + len(", ") for name in names)
+    return listed(names, max(1, sum(end <= max_letters for end in ends)))

@@ -13,7 +13,7 @@ from margrave.custodian import warn, warn_custodian
 from margrave.data import public_codes
 from margrave.error_sanitizer import hide_table, reveal_table, short_errors
 from margrave.frames import row_count
-from margrave.learning_stage import budget_for, learning_warning
+from margrave.learning_stage import budget_for, rows_to_learn
 from margrave.mechanisms import Mechanism
 from margrave.planning import Plan
 from margrave.privacy import Score
@@ -22,6 +22,7 @@ from margrave.purposes import open_ended, purposes_of
 from margrave.release import Release
 from margrave.run import Run, settled_unit
 from margrave.schema import Schema, schema_of
+from margrave.unit import size_is_public
 from margrave.workload import Workload
 
 
@@ -73,8 +74,8 @@ def synthesize(
         journal: A file that stores the answers, so that the run can be resumed.
         resume: Resume the run of the journal, with all other arguments as before.
         same_table: State that a table that was moved, or written again, since the run began is the same table.
-        on_custodian: Callback for sentences about the rows, which are for the custodian alone, such as that every
-            category of a column occurs in them, as if the list was read off them. By default each is a
+        on_custodian: Callback for sentences about the rows, which are for the custodian alone, such as the
+            columns whose bounds or categories are theirs, as if they were read off them. By default each is a
             ``CustodianWarning``; a sealed run then compares nothing.
         allow_large_delta: Accept a delta of 1 in the number of rows or more, if that number is public, and else one
             above 1e-5.
@@ -98,7 +99,7 @@ def synthesize(
             no model.
 
     Warns:
-        CustodianWarning: Columns to learn may be hidden by the noise; or what ``on_custodian`` would get. Without
+        CustodianWarning: The rows that columns to learn need; or what ``on_custodian`` would get. Without
             ``on_custodian``, a run that is not sealed omits the former for a frame with enough rows.
 
     Privacy:
@@ -130,9 +131,9 @@ def synthesize(
     if on_custodian is None and preflight != "sealed":
         on_custodian, true_rows = warn_custodian, row_count(reveal_table(table))
     intervals = open_ended(purposes_of(run.purposes, confirmed.domain), confirmed.to_learn)
-    hidden = learning_warning(
-        confirmed, run.budget, settled_unit(confirmed, unit), None, true_rows=true_rows
-    )
+    settled = settled_unit(confirmed, unit)
+    rows = true_rows if size_is_public(settled) else None
+    hidden = rows_to_learn(confirmed, run.budget, settled, rows, true_rows=true_rows)
     for note in filter(None, (*intervals, hidden)):
         warn(note)
     return run.synthesize(table, progress=progress, on_custodian=on_custodian)

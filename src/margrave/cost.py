@@ -14,7 +14,7 @@ from margrave.domain import Domain
 from margrave.mechanisms import Mechanism
 from margrave.mechanisms.common import PlannedMeasurement, SelectionLoad
 from margrave.models import Cost, FitLoad
-from margrave.models.cost import cells_worth_noise
+from margrave.models.cost import cells_worth_noise, process_cost
 from margrave.types import Clique
 
 
@@ -39,16 +39,14 @@ class RunCost:
 
     @property
     def samples_posterior(self) -> bool:
-        """True if a posterior is sampled at the end. ``seconds`` does not include that."""
+        """True if a posterior is sampled at the end. It takes longer than planned if its chains mix slowly."""
         fit = self.mechanism.estimator()
         return fit is not None and fit.samples_posterior
 
     def total(self) -> tuple[float | None, float]:
         """Return processor seconds and MB, at most, about: None for a time that cannot be foretold."""
-        base_seconds = 2.2  # the libraries, opening files
         seconds_per_value = 100e-9  # reading and drawing a column of a record
         seconds_per_tried_code = 1e-8  # one code of one record, for one query
-        base_mb = 350.0  # the libraries, and code compiled
         bytes_per_value = 22.0  # reading a column, encoding it, and its codes
         bytes_per_query = (
             120.0  # a candidate that is a single query: its number, its score, its chance
@@ -57,12 +55,17 @@ class RunCost:
         fit = self._fit(selection)
         table = self.rows * len(self.domain) * bytes_per_value + self.cells * 8
         queries = self.cells * bytes_per_query * selection.queries
-        mb = base_mb + (table + queries) / 2**20 + fit.mb
+        mb = process_cost().mb + (table + queries) / 2**20 + fit.mb
         if selection.codes_tried is None:
             return None, mb
         tried = selection.codes_tried * seconds_per_tried_code
         values = self.rows * len(self.domain) * seconds_per_value
-        parts = (base_seconds, values, self._counting(selection), self._selecting(selection))
+        parts = (
+            process_cost().seconds,
+            values,
+            self._counting(selection),
+            self._selecting(selection),
+        )
         return float(sum(parts)) + fit.seconds + tried, mb
 
     def _counting(self, selection: SelectionLoad) -> float:
@@ -70,16 +73,21 @@ class RunCost:
         seconds_per_noise = 15e-6  # one cell, by the exact sampler
         noisy = 0.0
         for s in self.steps:
-            cells, marginals = median_cells(self.domain, s), s.marginals
+            cells = median_cells(self.domain, s)
             if (s.adaptive or s.at_most) and not s.single:
                 cells = min(cells, max(1.0, cells_worth_noise(self.rows, s.scale / s.weight)))
-            if s.adaptive and selection.rounds:
-                marginals = min(marginals, selection.rounds * max(selection.per_round, 1))
-            noisy += marginals * cells
+            noisy += self._marginals(s, selection) * cells
         return self.rows * len(self.reads) * seconds_per_count + noisy * seconds_per_noise
+
+    @staticmethod
+    def _marginals(step: PlannedMeasurement, selection: SelectionLoad) -> int:
+        if not (step.adaptive and selection.rounds):
+            return step.marginals
+        return min(step.marginals, selection.rounds * max(selection.per_round, 1))
 
     def _selecting(self, selection: SelectionLoad) -> float:
         seconds_per_candidate = 60e-6  # in a round: its score, and the size of the model with it
+        seconds_per_scored_cell = 20e-9  # its estimate, noise and error
         seconds_per_open_pair = 0.4e-6  # a pair that may still join a tree, for each edge
         seconds_per_query = 130e-9  # the same where single queries are candidates
         repeated_share = 0.15  # of it, for each further selection by the same scores
@@ -96,14 +104,16 @@ class RunCost:
         ]
         scored = selection.rounds * among + sum(len(s.cliques) for s in trees)
         open_pairs = sum(s.marginals * len(s.cliques) for s in trees)
-        return seconds_per_candidate * scored + seconds_per_open_pair * open_pairs
+        cells = scored * self.cells / max(len(self.reads), 1)
+        cells_seconds = seconds_per_scored_cell * cells
+        return seconds_per_candidate * scored + cells_seconds + seconds_per_open_pair * open_pairs
 
     def _fit(self, selection: SelectionLoad) -> Cost:
         fit = self.mechanism.estimator()
         if fit is None:
             return Cost()
-        measured = sum(s.marginals for s in self.steps)
         adaptive = [s for s in self.steps if s.adaptive]
+        measured = sum(self._marginals(s, selection) for s in self.steps)
         many = bool(selection.rounds) and not adaptive
         scaled = self.steps[-1:] if many else adaptive
         load = FitLoad(

@@ -26,7 +26,8 @@ def warn_of_draft(public: str, questions: Sequence[str]) -> None:
     answers = (
         "print(draft.to_toml()) shows each question above its column, with the values that it is about; draft is what"
         " draft_schema returned. Answer them by draft.declare(...) and draft.drop(...), or in the file that"
-        ' draft.save("FILE.toml") writes. draft.declare(missing_codes={"COLUMN": ["CODE"]}) states a code for missing.'
+        ' draft.save("FILE.toml") writes. Keys are arguments: draft.declare(Integer("COLUMN", low=0, high=110)) states'
+        ' bounds, and draft.declare(missing_codes={"COLUMN": ["CODE"]}) a code for missing.'
         " A schema that answers them makes a better release."
     )
     warn("\n".join([public, NOT_PRIVATE, *(f"- {q}" for q in questions), answers]))

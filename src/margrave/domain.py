@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -11,7 +11,7 @@ from itertools import chain
 
 import numpy as np
 
-from margrave.errors import DataError, InputError, did_you_mean
+from margrave.errors import DataError, InputError, other_column
 from margrave.structural_zeros import StructuralZeros, count_possible
 from margrave.types import AnyArray, Attribute, Clique, FloatArray
 
@@ -47,6 +47,7 @@ class Domain:
             one for every column; ``Domain.of`` has none.
         functions: Attributes that are a function of a column, by function and column, such as
             {("hour", "pickup"): "pickup.hour"}.
+        ignored: Columns of the table that the schema leaves out, which errors name.
 
     Raises:
         InputError: An attribute occurs twice or has no codes, or the zeros do not fit.
@@ -66,6 +67,7 @@ class Domain:
     missing: frozenset[Attribute] = frozenset()
     meanings: Mapping[Attribute, Meaning] = field(default_factory=dict, repr=False)
     functions: Mapping[tuple[str, str], Attribute] = field(default_factory=dict, repr=False)
+    ignored: Collection[str] = field(default=(), repr=False)
     _index: dict[Attribute, int] = field(init=False, repr=False)
     _size: dict[Attribute, int] = field(init=False, repr=False)
     _possible: dict[Clique, int] = field(init=False, repr=False)
@@ -179,7 +181,7 @@ class Domain:
         except KeyError:
             raise InputError(
                 f"There is no column {attribute!r}.",
-                remedy=f"{did_you_mean(attribute, self.attributes)}The columns are: {', '.join(self.attributes)}.",
+                remedy=other_column(attribute, self.attributes, self.ignored),
             ) from None
 
     def size(self, attribute: Attribute) -> int:
@@ -242,7 +244,7 @@ class Domain:
         meanings = {a: self.meanings[a] for a in kept if a in self.meanings}
         order = self.unordered.intersection(kept), self.missing.intersection(kept)
         functions = {f: a for f, a in self.functions.items() if a in kept}
-        return Domain(kept, self.shape(kept), zeros, *order, meanings, functions)
+        return Domain(kept, self.shape(kept), zeros, *order, meanings, functions, self.ignored)
 
 
 def code_dtype(sizes: Iterable[int]) -> type[np.uint16] | type[np.uint32]:

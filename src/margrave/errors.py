@@ -5,7 +5,7 @@ No message holds a value read from the rows: messages are built from the schema,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -39,6 +39,20 @@ class InputError(MargraveError, ValueError):
     """An argument or option is wrong: an unknown name, a budget outside its range, an output that exists."""
 
     exit_code = 2
+
+
+def other_column(name: object, known: Sequence[str], ignored: Collection[str] = ()) -> str:
+    """Return the remedy for a name that is not a column of a schema, which may ignore one of that name.
+
+    >>> other_column("zip", ["age", "sex"], ["zip"]).partition(":")[0]
+    "'zip' stands under ignore in the schema"
+    """
+    if name in ignored:
+        return (
+            f"{name!r} stands under ignore in the schema: to use it, take it out of ignore, declare it in a [[column]],"
+            f" and synthesize with that schema. The columns are: {', '.join(known)}."
+        )
+    return f"{did_you_mean(name, known)}The columns are: {', '.join(known)}."
 
 
 class SchemaError(MargraveError, ValueError):

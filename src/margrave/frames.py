@@ -46,13 +46,6 @@ def names_of(frame: Any) -> list[str]:
 
 def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
     """Return the named columns, each in one or more pieces. Their rows stay in order."""
-    found = names_of(frame)
-    absent = [n for n in names if n not in found]
-    if absent:
-        raise DataError(
-            f"The table has no column {', '.join(map(repr, absent))}, which the schema names.",
-            remedy="Add it to the table, or take it out of the schema.",
-        )
     return run_engine(lambda: _read(_wrapped(frame), names), frame)
 
 
@@ -132,7 +125,13 @@ def _check_text_names(native: Any) -> None:
 
 def _read(frame: Frame, names: Sequence[str]) -> dict[str, list[pa.Array]]:
     spark = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
-    _names(frame)
+    found = set(_names(frame))
+    absent = [n for n in names if n not in found]
+    if absent:
+        raise DataError(
+            f"The table has no column {', '.join(map(repr, absent))}, which the schema names.",
+            remedy="Add it to the table, or take it out of the schema.",
+        )
     chosen = frame.select(list(names))
     if (
         frame.implementation in spark

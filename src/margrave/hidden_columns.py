@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from margrave.column_noise import column_noises
 from margrave.domain import Domain
 from margrave.mechanisms.common import PlannedMeasurement
 from margrave.types import Attribute
@@ -66,32 +67,20 @@ def hidden_columns(
     """Return the columns of which noise will hide most or all codes.
 
     Args:
-        domain: The columns with their numbers of codes.
+        domain: The columns, with as many codes as columns to learn are likely to have.
         steps: The planned measurements.
         rows: The number of rows, which is public or a guess.
         learned: Columns that the run learns first. It merges their codes, so none of them is hidden.
 
     Returns:
-        Columns of more than two codes whose mean count is below three noise scales of their least noisy marginal.
+        Columns of more than two codes whose mean count is below three noise scales by all measurements together.
     """
     deviations = 3.0
-    scales = _scales(domain, steps)
+    noises = column_noises(domain, steps)
     return tuple(
-        HiddenColumn(a, domain.size(a), rows, deviations * scales[a])
-        for a in domain
+        HiddenColumn(a, domain.size(a), rows, deviations * noise.scale)
+        for a, noise in noises.items()
         if a not in learned
-        and a in scales
         and domain.size(a) > 2
-        and rows < deviations * scales[a] * domain.size(a)
+        and rows < deviations * noise.scale * domain.size(a)
     )
-
-
-def _scales(domain: Domain, steps: Sequence[PlannedMeasurement]) -> Mapping[Attribute, float]:
-    """Return the noise scale of each column alone, where marginals of it alone are planned; else of any marginal."""
-    alone: dict[Attribute, float] = {}
-    for step in steps:
-        for clique in (c for c in step.cliques if len(c) == 1):
-            scale = step.scale / step.weight
-            alone[clique[0]] = min(alone.get(clique[0], scale), scale)
-    rest = min((s.scale / s.weight for s in steps), default=None)
-    return alone if rest is None else {a: alone.get(a, rest) for a in domain}

@@ -46,7 +46,7 @@ def check_thresholds(schema: Schema, budget: Budget, unit: Unit) -> None:
         threshold_for(unit, Gaussian.scale_for(share, unit), part)
 
 
-def learning_warning(
+def rows_to_learn(
     schema: Schema,
     budget: Budget,
     unit: Unit,
@@ -54,50 +54,49 @@ def learning_warning(
     *,
     true_rows: int | None = None,
 ) -> str:
-    """Return a warning if columns to learn are likely to be hidden by noise; "" if not.
+    """Return a note on the rows that learning needs; "" if there are enough, or there is nothing to learn.
 
-    A column is learned if a value, or the numbers between a value and its double, is on enough rows. The
-    warning takes it that the most frequent ones are on a quarter of the rows.
+    A column is learned if a value, or the numbers between a value and its double, is on enough rows. With fewer rows
+    than that, the note says that learning is likely to fail. Rows are taken to be enough if a quarter of them are.
 
     Args:
         schema: The schema.
         budget: The budget, with a delta for thresholds if there are categories to learn.
         unit: The unit of privacy.
-        rows: The number of rows that the user states or guesses; None if unknown. The warning then states
-            how many rows are needed.
+        rows: The number of rows that is public, or that the user states; None if unknown.
         true_rows: The true row count, only if nobody but the custodian gets the result. The result is then "" if the
             unit is a row and the count is 1.5 times the rows that are needed, or more.
 
     Privacy:
-        None spent: a function of public inputs, except that ``true_rows`` can suppress the warning.
+        None spent: a function of public inputs, except that ``true_rows`` can suppress the note.
     """
     if not schema.to_learn:
         return ""
     most_frequent, row_margin = 4, 1.5
     share = column_share(budget.rho * LearningShares.learning, len(schema.to_learn))
     names = [c.name for c in schema.to_learn if not c.is_number]
-    needed, words = 0, list[str]()
+    least, words = 0, list[str]()
     if names:
         part = Fraction(budget.threshold_delta) / len(names)
-        threshold = threshold_for(unit, Gaussian.scale_for(share, unit), part)
-        needed = most_frequent * threshold
-        words.append(f"a category must be on about {threshold:,} rows")
+        least = threshold_for(unit, Gaussian.scale_for(share, unit), part)
+        words.append(f"a category must be on about {least:,} rows")
     if any(c.is_number and (c.low is None or c.high is None) for c in schema.to_learn):
         shown = rows_to_show(Gaussian.scale_for(share * LearningShares.extent, unit))
-        needed = max(needed, most_frequent * shown)
+        least = max(least, shown)
         words.append(
             f"of a number, date or time about {shown:,} rows must lie between some value and its double"
         )
+    needed = most_frequent * least
     if not words or (rows is not None and rows >= needed):
         return ""
     by_row = rows_per_person(unit) is None  # else rows beyond a person's limit do not count
     if true_rows is not None and by_row and true_rows >= row_margin * needed:
         return ""
-    on = f"fewer than about {needed:,} rows" if rows is None else f"{rows:,} rows"
-    more = " With more rows nothing needs to be done." if rows is None else ""
+    fails = rows is not None and rows < least
+    what = f"is likely to fail on {rows:,} rows" if fails else f"needs about {needed:,} rows"
     return (
-        f"Learning columns is likely to fail on {on}: {'; '.join(words)}. Public bounds and categories in a schema,"
-        f" fewer columns to learn or a larger epsilon help.{more}"
+        f"Learning columns {what}: {'; '.join(words)}. {'Then' if fails else 'On fewer rows'} public bounds and"
+        " categories beside learn = true, fewer columns to learn or a larger epsilon help."
     )
 
 

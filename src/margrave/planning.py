@@ -29,7 +29,7 @@ from margrave.mechanisms.parts.public import lacks_public
 from margrave.privacy import Gaussian
 from margrave.provenance import Provenance
 from margrave.purpose_widths import PurposeWidth, widths_of
-from margrave.purposes import open_ended, purposes_of
+from margrave.purposes import first_of, open_ended, purposes_of
 from margrave.ratios import percent
 from margrave.release.diagnostics import left_out
 from margrave.schema import Learn, Schema
@@ -55,6 +55,7 @@ class Noise:
         least: The error of the smallest pair, or column, that may be selected.
         chosen: The mechanism selects the marginals from the data, and need not take typical ones.
         expected: The number of marginals for the plan's number of records, if it depends on that.
+        for_purposes: They are those of purposes, whose half-widths the plan states in place of a verdict.
     """
 
     what: str
@@ -65,6 +66,7 @@ class Noise:
     least: float = 0.0
     chosen: bool = False
     expected: int | None = None
+    for_purposes: bool = False
 
     @property
     def expected_error(self) -> float:
@@ -77,6 +79,10 @@ class Noise:
     def _fewer(self) -> float:
         return 1.0 if self.expected is None else math.sqrt(self.expected / self.marginals)
 
+    def is_mostly_noise(self, rows: int) -> bool:
+        """Return whether the noise in a cell exceeds the mean count of a cell."""
+        return self.expected_error > rows
+
     def words(self, rows: int) -> str:
         """Return the noise and the error of a typical marginal of so many rows as text."""
         share = percent(self.expected_error / max(rows, 1), ".3g")
@@ -85,7 +91,7 @@ class Noise:
     def verdict(self, rows: int) -> str | None:
         """Return a warning if the noise in a cell exceeds the mean count of a cell, else None."""
         more = "fewer codes or more budget"
-        if self.expected_error <= rows:
+        if self.for_purposes or not self.is_mostly_noise(rows):
             return None
         if self.chosen and self.least * self._fewer <= rows:
             return (
@@ -102,7 +108,7 @@ class Plan(Card):
     ``workload``: its number of marginals; None if the mechanism has none. ``unasked``: columns that
     no question covers. ``seconds``: an upper estimate of processor time; None if unknown.
     ``lacks_public``: a run needs a public table that is not given yet. ``posterior``: the model's
-    posterior is sampled at the end; ``seconds`` does not include that. ``models``: False if the
+    posterior is sampled at the end, which takes longer if its chains mix slowly. ``models``: False if the
     release has answers alone. ``threshold_delta``: the part of delta for thresholds.
     ``published_form``: the paper whose form the mechanism has; None for another form. ``hidden``: columns whose
     codes the noise will mostly hide at this number of rows. ``wide_bins``: columns whose bins may be too wide for a
@@ -279,7 +285,7 @@ def plan_of(
         unasked=_unasked(domain, reads, own_steps, provenance),
         noise=(
             *_learning_noise(learned, budget.rho, unit),
-            *_noise(likely, steps, reads, expected),
+            *_noise(likely, steps, reads, expected, first_of(purposes_of(purposes, domain))),
         ),
         max_model_mb=max_model_mb,
         rows=rows,
@@ -302,12 +308,7 @@ def plan_of(
             epsilon_of=epsilon_of,
         ),
         published_form=provenance.parameters.get("published_form"),
-        hidden=hidden_columns(
-            domain,
-            own_steps,
-            rows,
-            {c.name for c in learned},
-        ),
+        hidden=hidden_columns(typical, own_steps, rows, {c.name for c in learned}),
         wide_bins=() if schema is None else wide_bins(schema.columns),
         verdicts=None
         if schema is None
@@ -407,6 +408,7 @@ def _noise(
     steps: Sequence[PlannedMeasurement],
     reads: Collection[Clique],
     expected: int | None,
+    of_purposes: Collection[Clique],
 ) -> tuple[Noise, ...]:
     max_listed = 6
     if len(steps) > max_listed:
@@ -428,6 +430,7 @@ def _noise(
             each * fewest,
             s.adaptive,
             expected if s.adaptive and s.at_most else None,
+            not s.adaptive and set(s.cliques) <= set(of_purposes),
         )
         for s in steps
         for each in [expected_noise(s.scale / s.weight, 1)]

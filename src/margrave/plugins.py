@@ -28,10 +28,11 @@ def distribution_of(kind: type) -> dict[str, str]:
     top = kind.__module__.partition(".")[0]
     if top == "margrave":
         return {}
+    points = entry_points()
     return {
         point.dist.name: point.dist.version
         for group in (MECHANISM_GROUP, FIT_GROUP, TABLE_GROUP)
-        for point in entry_points(group=group)
+        for point in points.select(group=group)
         if point.dist is not None and point.module.partition(".")[0] == top
     }
 

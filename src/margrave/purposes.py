@@ -13,6 +13,7 @@ from margrave.errors import InputError
 from margrave.formula import columns_in, expand, parse, quoting_hint, time_part
 from margrave.schema.learn import Learn
 from margrave.schema.parts import Hour, Weekday
+from margrave.schema.remedies import bounds_remedy
 from margrave.types import Attribute, Clique
 from margrave.workload import Workload
 
@@ -120,6 +121,12 @@ class Purpose:
         """Its columns."""
         return tuple(dict.fromkeys(a for c in self.cliques for a in c))
 
+    @property
+    def groups(self) -> tuple[Attribute, ...]:
+        """The columns after "by", whose codes make groups of the rows for a statistic of the outcome."""
+        is_grouped = self.kind in self.by_groups.values()
+        return tuple(a for a in self.columns if a != self.outcome) if is_grouped else ()
+
 
 def purposes_of(texts: Iterable[str], domain: Domain) -> tuple[Purpose, ...]:
     """Return the purposes of some texts.
@@ -158,12 +165,18 @@ def open_ended(purposes: Iterable[Purpose], learned: Iterable[Learn]) -> tuple[s
         if purpose.kind not in ("mean", "total", "correlation", "ols", "effect") or not own:
             continue
         without = " and ".join(f"{c} without a public {_bounds_words(ends[c])}" for c in own)
-        keys = dict.fromkeys(f"{key} = ..." for c in own for key in ends[c])
+        remedy = bounds_remedy(list(dict.fromkeys(key for c in own for key in ends[c])))
+        if purpose.groups:
+            found.append(
+                f"{purpose.text}: the release learns {without}. All values beyond a learned bound may be in one"
+                f" group, so the {purpose.kind} of each group is marked as not reliable unless the group is very large."
+                f' Ask for "median {purpose.rest}", which such values hardly change. Or, in the schema, {remedy}'
+            )
+            continue
         found.append(
             f"{purpose.text}: the release learns {without}. Values beyond a learned bound may change"
-            f" {'its' if len(own) == 1 else 'their'} mean, which is then often marked as not reliable. If the bound is"
-            f" public, write {' and '.join(keys)} in the schema. Or ask for a quantile or a share, which such values"
-            " hardly change."
+            f" {'its' if len(own) == 1 else 'their'} mean, which is then often marked as not reliable. Ask for a"
+            f" quantile or a share, which such values hardly change. Or, in the schema, {remedy}"
         )
     return tuple(found)
 

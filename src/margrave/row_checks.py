@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from margrave.data import BatchTable, MemoryTable, Table, categories_in_rows
 from margrave.errors import DataError, InputError
 from margrave.mechanisms import Mechanism
 from margrave.mechanisms.parts.checks import publics_of
+from margrave.profiling.check import as_in_rows
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
-from margrave.schema.sources import learned_of
+from margrave.schema.usual_values import listed_columns
+from margrave.schema.validation import as_in_rows_question
 
 Tell = Callable[[str], None]
 
@@ -42,15 +45,21 @@ def check_rows(source: Table, mechanism: Mechanism) -> None:
             )
 
 
-def compare_categories(source: Table, schema: Schema, on_custodian: Tell | None) -> None:
-    """Report to the custodian the columns whose listed categories all occur in the rows.
+def compare_with_rows(table: Any, source: Table, schema: Schema, on_custodian: Tell | None) -> None:
+    """Report to the custodian the columns whose bounds or categories are those of the rows, as a check does.
 
-    Columns with learned categories, and accepted alarms, are left out.
+    Columns that were learned, and accepted alarms, are left out. Bounds are compared for a table of at most a hundred
+    thousand rows in memory: `margrave schema check` compares those of more.
     """
     if on_custodian is None or not isinstance(source, MemoryTable | BatchTable):
         return
-    learned = (f"read: {name}" for name in learned_of(schema.sources))
-    if sentence := categories_in_rows(source, (*schema.accepted, *learned)):
+    max_rows = 100_000
+    listed = [(c.name,) for c in listed_columns(schema.columns)]
+    filled = categories_in_rows(schema, source.count(listed)) if listed else ()
+    few = isinstance(source, MemoryTable) and source.rows() <= max_rows
+    found = as_in_rows(table if few else source, schema, filled)
+    if columns := [name for name in found if f"read: {name}" not in schema.accepted]:
+        sentence = as_in_rows_question(columns)
         on_custodian(sentence)
 
 

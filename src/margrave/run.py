@@ -34,11 +34,10 @@ from margrave.release import Release
 from margrave.release.sampling import check_seed
 from margrave.release.stamp import stamped
 from margrave.resuming import place_of, seed_of
-from margrave.row_checks import check_rows, compare_categories, name_constraints_left_out
+from margrave.row_checks import check_rows, compare_with_rows, name_constraints_left_out
 from margrave.schema import Schema
 from margrave.schema.constraints import name_of
 from margrave.schema.learn import likely_domain
-from margrave.schema.summary import is_drafted
 from margrave.unfinished import Attempt, answers_kept
 from margrave.unit import AddRemoveRow, Unit, rows_per_person, rows_words, size_is_public, unit_of
 from margrave.workload import Workload
@@ -189,9 +188,9 @@ class Run:
                 data frame, a ``StreamSource``, any ``Table`` with this run's schema, or the ``TableSource`` of one.
             progress: Callback ``(stage, fraction)``; both depend on public values only. By default a
                 bar in a terminal or a notebook; False for none.
-            on_custodian: Callback for sentences about the rows, which are for the custodian alone: that every category
-                of a column occurs, that a constraint on learned columns was left out, and in a sealed run what went
-                wrong. Without it nothing is compared.
+            on_custodian: Callback for sentences about the rows, which are for the custodian alone: the columns whose
+                bounds or categories are theirs, that a constraint on learned columns was left out, and in a sealed
+                run what went wrong. Without it nothing is compared.
 
         Raises:
             DataError: If the table cannot be read or is not as the run needs it. Nothing is spent.
@@ -222,7 +221,7 @@ class Run:
         source = self._read(table)
         if not self._sealed:
             check_rows(source, self._mechanism)
-            compare_categories(source, self.schema, on_custodian)
+            compare_with_rows(table, source, self.schema, on_custodian)
         rng, preflight = np.random.default_rng(seed), self._preflight_of(table, source)
         release = self._release(source, attempt, facts, preflight, rng, progress)
         with suppress(Warning):  # one that a filter raises must not cost the release
@@ -411,7 +410,7 @@ def settled_unit(schema: Schema, unit: Unit | str | None) -> Unit:
         # a promise about rows would be taken for one about persons
         taken = (
             f"The draft takes {schema.person!r} for a person ID column, and no unit of privacy is given."
-            if is_drafted(schema.remarks)
+            if schema.from_draft
             else f"The schema says that {schema.person!r} is a person ID column, and no unit of privacy is given."
         )
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,9 +15,9 @@ import numpy as np
 from margrave._card import counted
 from margrave.accounting import Unit
 from margrave.accounting.thresholds import threshold_for
+from margrave.column_noise import column_noises
 from margrave.domain import Domain
 from margrave.learning.shares import LearningShares, column_share
-from margrave.marginal.cliques import closure
 from margrave.mechanisms.common import PlannedMeasurement
 from margrave.models import NoModel
 from margrave.privacy import Gaussian
@@ -25,8 +25,9 @@ from margrave.ratios import figure
 from margrave.release.numbers import headlines, numbers_of
 from margrave.schema import Categorical, Learn, Real, Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.remedies import bins_remedy
 from margrave.transcript import Measurement, Transcript
-from margrave.types import Attribute, Clique, FloatArray
+from margrave.types import Attribute, FloatArray
 from margrave.wide_bins import WideBins
 
 
@@ -34,13 +35,16 @@ from margrave.wide_bins import WideBins
 class VerdictForecast:
     """The columns that a release is likely to call reliable, by the rule of ``Release.numbers``.
 
-    The rule is applied to counts without noise and to the planned noise. Rounds that select marginals are taken to
-    spend their budget equally on all candidates. Categories are taken to be equally frequent.
-    Numbers with public bounds are taken to be normal, with a ninth of the range as standard deviation.
+    The rule is applied to counts without noise and to the planned noise, which gives the greatest noise of each column.
+    Categories are taken to have the shares of a stick that is broken at random, and numbers with public bounds to be
+    normal, with a ninth of the range as standard deviation. Rounds that select marginals are taken to select all
+    candidates equally often. The logarithm of the noise over its greatest is taken to be normal. Its deviation is that
+    of the values, and of the number of rounds in which a column is.
 
     Args:
         columns: The columns with a planned measurement.
-        likely: Those whose main number is likely to be reliable.
+        likely: Those whose main number is more likely to be reliable than not.
+        expected: The expected number of reliable columns, from and to: with one standard deviation more and less noise.
         rows: The number of rows, which is public or a guess.
         epsilon: The epsilon of the plan.
         rows_for_most: The number of rows from which on more than half of the columns are; None if no number is.
@@ -53,6 +57,7 @@ class VerdictForecast:
 
     columns: tuple[Attribute, ...]
     likely: tuple[Attribute, ...]
+    expected: tuple[int, int]
     rows: int
     epsilon: float
     rows_for_most: int | None
@@ -65,32 +70,37 @@ class VerdictForecast:
             **vars(self),
             "columns": list(self.columns),
             "likely": list(self.likely),
+            "expected": list(self.expected),
             "never": list(self.never),
         }
 
     @property
     def share(self) -> str:
-        """The number of columns that are likely to be reliable, of all: "2 of 7"."""
-        return f"{len(self.likely):,} of {len(self.columns):,}"
+        """The expected number of reliable columns, of all: "1 to 3 of 7"."""
+        low, high = self.expected
+        return f"{f'{low:,} to ' * (low < high)}{high:,} of {len(self.columns):,}"
 
     @property
     def words(self) -> str:
         """The forecast in two sentences at most.
 
-        >>> VerdictForecast(("age", "sex"), (), 3000, 1.4, 20_400, None).words.partition(": ")[2]
+        >>> VerdictForecast(("age", "sex"), (), (0, 0), 3000, 1.4, 20_400, None).words.partition(": ")[2]
         'none of 2 columns is likely to be reliable. From about 20,000 rows on most are.'
         """
         at = f"At epsilon {self.epsilon:g} and about {counted(self.rows, 'row')}"
-        many = len(self.likely)
+        low, high = self.expected
         of = counted(len(self.columns), "column")
-        if many == len(self.columns):
+        if low == len(self.columns):
             return f"{at}: the main numbers of all {of} are likely to be reliable."
-        if not many:
+        if not high:
             found = f"{at}: none of {of} is likely to be reliable."
         else:
-            names = f" ({', '.join(self.likely)})" if many <= 6 else ""
-            found = f"{at}: {many:,} of {of} {'is' if many == 1 else 'are'} likely to be reliable{names}."
-        if 2 * many > len(self.columns):
+            verb = "is" if high == 1 else "are"
+            most = "most likely " * (low < high)
+            names = f" ({most}{', '.join(self.likely)})" if 0 < len(self.likely) <= 6 else ""
+            columns = "column" if len(self.columns) == 1 else "columns"
+            found = f"{at}: {self.share} {columns} {verb} likely to be reliable{names}."
+        if 2 * len(self.likely) > len(self.columns):
             return found
         ways = []
         # above 10 little is promised
@@ -111,7 +121,7 @@ class VerdictForecast:
         named = [*self.never[:max_columns], *[f"{more:,} more"] * (more > 0)]
         means = "its mean" if len(self.never) == 1 else "their means"
         return [
-            f"{', '.join(named)}: no budget makes {means} reliable with these bins; finer bins help, or learn = true."
+            f"{', '.join(named)}: no budget makes {means} reliable with these bins. In the schema, {bins_remedy()}"
         ]
 
 
@@ -145,7 +155,6 @@ def forecast_verdicts(
     Privacy:
         None spent: public inputs only.
     """
-    room: dict[Attribute, float] = {}
     share = column_share(rho * LearningShares.learning, max(len(schema.to_learn), 1))
     numbers = sum(c.is_number for c in schema.to_learn)
     threshold = 0
@@ -161,11 +170,10 @@ def forecast_verdicts(
         else _likely_categories(reaching, likely.size(c.name))
         for c in schema.to_learn
     }
-    scales = _column_scales(Domain.of(sizes), steps)
-    for column in schema.columns:
-        if column.name not in scales:
-            continue
-        scale = scales[column.name]
+    room: dict[Attribute, float] = {}
+    noises = column_noises(Domain.of(sizes), steps)
+    for column in (c for c in schema.columns if c.name in noises):
+        scale = noises[column.name].scale
         if not isinstance(column, Learn):
             bearable = _most_noise(schema, column.name)
         elif column.is_number:
@@ -188,6 +196,7 @@ def forecast_verdicts(
     return VerdictForecast(
         tuple(room),
         tuple(a for a, r in room.items() if r * rows >= 1.0),
+        _expected([(r * max(rows, 1), noises[a].deviation) for a, r in room.items()]),
         rows,
         epsilon,
         math.ceil(1.0 / of_median) if of_median else None,
@@ -198,33 +207,20 @@ def forecast_verdicts(
     )
 
 
-def _column_scales(
-    domain: Domain, steps: Sequence[PlannedMeasurement]
-) -> Mapping[Attribute, float]:
-    """Return the noise scale of each column's codes by all measurements together; only columns that have any.
+def _expected(ratios: Sequence[tuple[float, float]]) -> tuple[int, int]:
+    """Return the expected number of reliable columns, with one standard deviation more and less noise.
 
-    Summed down to the column, a marginal has its noise times the root of the number of its other cells. The rounds of
-    a step have the same precision in total, however many they become. Each candidate is equally likely to get it.
+    Args:
+        ratios: For each column, the greatest noise over the planned one, and the standard deviation of the logarithm
+            of the planned one.
+
+    >>> _expected([(1.0, 0.0)] * 25), _expected([(1.2, 0.0)] * 25), _expected([(9.0, 0.0)] * 25)
+    ((4, 21), (9, 24), (25, 25))
     """
-    precision: dict[Attribute, float] = {}
-    for step in steps:
-        if step.sums or step.single or not step.cliques:
-            continue
-        cliques = _candidates(step)
-        each = step.marginals / len(cliques) * (step.weight / step.scale) ** 2
-        for clique, cells in zip(cliques, domain.cells_each(cliques), strict=True):
-            for column in clique:
-                others = float(cells) / domain.size(column)
-                precision[column] = precision.get(column, 0.0) + each / others
-    return {a: 1.0 / math.sqrt(precision[a]) for a in domain if a in precision}
-
-
-def _candidates(step: PlannedMeasurement) -> Sequence[Clique]:
-    """Return the marginals that a step is likely to measure.
-
-    Rounds whose budget grows select among the marginals of a workload and all their subsets.
-    """
-    return closure(step.cliques) if step.adaptive and step.at_most else step.cliques
+    of_values = 0.3  # values that differ from those assumed here move the greatest noise by a third
+    scores = [math.log(r) / math.hypot(of_values, own) for r, own in ratios if r > 0]
+    low, high = (sum(NormalDist().cdf(z + shift) for z in scores) for shift in (-1.0, 1.0))
+    return round(low), round(high)
 
 
 @lru_cache(maxsize=1024)
@@ -233,15 +229,18 @@ def _most_noise(schema: Schema, name: Attribute) -> float:
     column = schema.column(name)
     shares = np.zeros(column.size)
     codes = column.size - column.missing
-    shares[:codes] = 1.0 / codes
+    shares[:codes] = _broken_stick(codes)
     if isinstance(column, NUMERIC_KINDS):
-        shares[: column.cells.count] = _normal_shares(*column.cells.extremes)
+        least, greatest = column.cells.extremes
+        low, high = float(least.min()), float(greatest.max())
+        deviation = (high - low) * WideBins.usual_deviation or 1.0
+        shares[: column.cells.count] = _normal_shares(least, greatest, (low + high) / 2, deviation)
     return _largest(lambda noise: _is_reliable(schema, name, shares, noise))
 
 
 @lru_cache(maxsize=64)
 def _most_noise_of_learned_categories(likely: int, threshold: float) -> float:
-    """Return the same of categories to learn, which are equally frequent.
+    """Return the same of categories to learn.
 
     Args:
         likely: The greatest number of categories.
@@ -252,7 +251,7 @@ def _most_noise_of_learned_categories(likely: int, threshold: float) -> float:
         reaching = 1.0 / (threshold * noise) if threshold else math.inf
         many = _likely_categories(reaching, likely)
         column = Categorical("learned", [str(i) for i in range(many)])
-        return _is_reliable(Schema([column]), "learned", np.full(many, 1.0 / many), noise)
+        return _is_reliable(Schema([column]), "learned", _broken_stick(many), noise)
 
     return _largest(is_reliable)
 
@@ -290,18 +289,20 @@ def _most_noise_of_learned_number(of_sum: float, of_octave: float) -> float:
     return _largest(is_reliable)
 
 
+def _broken_stick(categories: int) -> FloatArray:
+    """Return the mean shares of categories, the largest first, if all shares with sum 1 are equally likely.
+
+    >>> _broken_stick(2).tolist()
+    [0.75, 0.25]
+    """
+    return np.cumsum(1.0 / np.arange(categories, 0, -1))[::-1] / categories
+
+
 def _normal_shares(
-    least: FloatArray,
-    greatest: FloatArray,
-    mean: float | None = None,
-    deviation: float | None = None,
+    least: FloatArray, greatest: FloatArray, mean: float, deviation: float
 ) -> FloatArray:
-    """Return the shares of cells for normal values; by default around the middle of the range."""
-    low, high = float(least.min()), float(greatest.max())
-    normal = NormalDist(
-        (low + high) / 2 if mean is None else mean,
-        ((high - low) * WideBins.usual_deviation if deviation is None else deviation) or 1.0,
-    )
+    """Return the shares of cells for normal values."""
+    normal = NormalDist(mean, deviation)
     between = (greatest[:-1] + least[1:]) / 2
     below = np.array([0.0, *(normal.cdf(float(edge)) for edge in between), 1.0])
     return np.diff(below)

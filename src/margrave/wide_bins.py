@@ -14,6 +14,7 @@ from margrave.release.number import TOLERANCE
 from margrave.schema import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Date, Numeric, Timestamp
+from margrave.schema.remedies import bins_remedy
 from margrave.types import Attribute
 
 
@@ -99,8 +100,7 @@ def wide_bins_words(columns: Sequence[WideBins]) -> list[str]:
     more = len(columns) - max_columns
     named += [f"of {more:,} more columns"] * (more > 0)
     return [
-        f"The bins are too wide for a reliable mean of {'; of '.join(named)}. Give finer edges where values"
-        " concentrate, more bins, or learn = true."
+        f"The bins are too wide for a reliable mean of {'; of '.join(named)}. In the schema, {bins_remedy()}"
     ]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 import sqlite3
@@ -28,7 +26,6 @@ from margrave.accounting import (
     store,
 )
 from margrave.accounting.budget import epsilon_for
-from margrave.accounting.old_ledger import import_ledger
 from margrave.cli.main import run
 from margrave.errors import BudgetError, InputError, LedgerError, MargraveError
 from margrave.privacy import Gaussian, Private, SeededRandomness, protect
@@ -289,7 +286,7 @@ def test_other_tables_triggers_and_formats_are_refused(path: Path) -> None:
         ("DROP TABLE line", "not a margrave ledger"),
         ("DELETE FROM meta", "not a margrave ledger"),
         ("PRAGMA application_id = 1", "not a margrave ledger"),
-        ("PRAGMA user_version = 2", "version"),
+        ("PRAGMA user_version = 2", "is of version 2 .* reads version 1"),
         ("UPDATE meta SET id = 'x'", "line 1"),
     ):
         path.write_bytes(sound)
@@ -298,6 +295,15 @@ def test_other_tables_triggers_and_formats_are_refused(path: Path) -> None:
         for look in (Ledger(path).datasets, lambda: opened(path, Fraction(1, 9))):
             with pytest.raises(LedgerError, match=words):
                 look()
+
+
+def test_a_file_of_text_is_not_a_ledger(path: Path) -> None:
+    text = b'{"format":"margrave-ledger","version":1,"id":"0123456789abcdef"}\n'
+    path.write_bytes(text)
+    for look in (Ledger(path).datasets, lambda: opened(path, Fraction(1, 9))):
+        with pytest.raises(LedgerError, match="not a margrave ledger"):
+            look()
+    assert path.read_bytes() == text
 
 
 @pytest.mark.parametrize("name", ["D", " d", "d ", "\uff44"])
@@ -671,68 +677,6 @@ def test_schemas_and_attempts_are_in_the_chain(path: Path) -> None:
     assert len(chained.rows(path)) == 4
     Ledger(path).init("d", unit=ReplaceRow(), cap=CAP, replace=True)
     assert Ledger(path).schema_is_registered("d", digest)
-
-
-# Ledgers in text, of before.
-
-
-def text_ledger(path: Path, events: list[dict[str, Any]], end: bytes = b"") -> None:
-    """Write a ledger as they were written in text."""
-    head = {"format": "margrave-ledger", "version": 1, "id": "0123456789abcdef"}
-    chain, lines = "", b""
-    for event in (head, *events):
-        body = json.dumps(event, separators=(",", ":")).encode()
-        chain = hashlib.sha256(chain.encode() + body).hexdigest()
-        lines += body[:-1] + b',"chain":"' + chain.encode() + b'"}\n'
-    path.write_bytes(lines + end)
-
-
-@pytest.fixture
-def before(path: Path) -> list[dict[str, Any]]:
-    """The events of a ledger with a closed and an open run, as they were."""
-    account_of(path, Fraction(1, 8))
-    Ledger(path).begin("d", AddRemoveRow(), Fraction(1, 4), journal="j").release()
-    return [
-        {k: v for k, v in event.items() if k != "charged"}
-        for event in chained.events(path)
-        if event["event"] != "answer"
-    ]
-
-
-@pytest.mark.parametrize("end", [b"", b'{"event":"debit","ru', b"\0" * 40, b"\0" * 40 + b'f"}\n'])
-def test_a_ledger_in_text_is_imported(path: Path, before: list[dict[str, Any]], end: bytes) -> None:
-    old, new = path.with_name("old"), path.with_name("new")
-    text_ledger(old, before, end)
-    assert import_ledger(old, new) == len(before)
-    for made, was in zip(
-        Ledger(new).datasets()[0].runs, Ledger(path).datasets()[0].runs, strict=True
-    ):
-        assert made == replace(was, answers=())
-    assert Ledger(new).identity() == "0123456789abcdef"
-    assert Ledger(new).datasets()[0].charged == Fraction(3, 8)
-    assert new.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(InputError, match="exists"):
-        import_ledger(old, new)
-    text_ledger(old, before)
-    old.write_bytes(old.read_bytes()[:-1])  # the last line feed alone is missing
-    assert import_ledger(old, path.with_name("again")) == len(before)
-
-
-def test_a_damaged_ledger_in_text_is_not_imported(path: Path, before: list[dict[str, Any]]) -> None:
-    old, new = path.with_name("old"), path.with_name("new")
-    text_ledger(old, before)
-    lines = old.read_bytes().splitlines(keepends=True)
-    wrong = [b"".join(lines[:i] + lines[i + 1 :]) for i in range(len(lines) - 1)]
-    wrong += [b"".join(lines).replace(b'"rho":"1/8"', b'"rho":"1/9"', 1), b"", b"age,sex\n1,2\n"]
-    text_ledger(old, [{**before[0], "rho": "1/100"}, *before[1:]])
-    wrong.append(old.read_bytes())  # a sound chain over a cap that its runs exceed
-    for content in wrong:
-        old.write_bytes(content)
-        with pytest.raises(LedgerError):
-            import_ledger(old, new)
-        assert not new.exists()
-    with pytest.raises(LedgerError, match="cannot be read"):
-        import_ledger(path.with_name("none"), new)
 
 
 # SQLite.

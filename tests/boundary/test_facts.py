@@ -163,7 +163,7 @@ JOB = Schema(
 CLERKS: list[Row] = [(who, "clerk", *rest) for who, _, *rest in ROWS]
 WARNINGS: dict[str, Fact] = {
     "categories that all occur": Fact(
-        r"^NOT PRIVATE, for the custodian alone: Every listed category occurs in the rows, in columns job\.",
+        r"^NOT PRIVATE, for the custodian alone: Bounds or categories as these rows have them: job\.",
         changed("job", "nurse", rows=CLERKS),
         (),
         JOB,

@@ -136,7 +136,9 @@ def test_a_purpose_is_an_analysis(release: Release) -> None:
 
 def test_a_refit_says_what_it_leaves_out(release: Release) -> None:
     assert not all(m.query.is_partition for m in release.transcript.measurements)
-    with pytest.warns(RefitWarning, match="does not use weighted sums"):
+    with pytest.warns(
+        RefitWarning, match="does not use weighted sums, which serve the means.* of the purposes: "
+    ):
         again = release.refit(MultiplicativeWeightsFit(), seed=0)
     assert again.transcript is release.transcript
     assert again.sample(20, seed=0).shape[0] == 20

@@ -436,14 +436,14 @@ def test_the_custodian_hears_of_categories_that_all_occur(
     outputs = ["--release", "r.margrave", "--report", "r.html", "-o", "o.csv"]
     assert run(["synthesize", "private.csv", "-s", "schemas/s.toml", *BUDGET, *outputs]) == 0
     written = capsys.readouterr()
-    sentence = "Every listed category occurs in the rows, in columns state."  # Rome is in no row
+    sentence = "Bounds or categories as these rows have them: state."  # Rome is in no row
     assert written.err.count(sentence) == 1
     assert "NOT PRIVATE" in written.err
     assert sentence not in written.out
     with zipfile.ZipFile("r.margrave") as packed:
         inside = [packed.read(name) for name in packed.namelist()]
     assert not any(
-        b"Every listed" in part
+        b"as these rows have them" in part
         for part in (*inside, *(Path(p).read_bytes() for p in ("r.html", "o.csv")))
     )
 
@@ -470,5 +470,5 @@ def test_only_lists_that_the_rows_fill_are_named(
     options = {"epsilon": 5.0, "delta": 1e-9, "mechanism": "independent"}
     margrave.synthesize(frame, schema, on_custodian=sentences.append, **options)  # type: ignore[arg-type]
     assert len(sentences) == told
-    assert not told or "in columns city." in sentences[0]
+    assert not told or "these rows have them: city." in sentences[0]
     margrave.synthesize(frame, schema, **options)  # type: ignore[arg-type]

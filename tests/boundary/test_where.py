@@ -137,7 +137,9 @@ def test_open_ranges_on_the_command_line(
         "1",
     ]
     assert run([*mean, "--where", "age=80.."]) == 0
-    assert "Of the records with age from 80." in " ".join(capsys.readouterr().out.split())
+    assert "Only records with age from 80 are analyzed." in " ".join(
+        capsys.readouterr().out.split()
+    )
     several = [
         "analyze",
         "several",

@@ -211,7 +211,7 @@ OPTIONS = (
     Wrong(f"{ASK} -o .", 2, ". is a folder", "Name a file"),
     Wrong("synthesize visits.csv schema.toml -e 1 --delta 1e-9", 2, "(schema.toml)", "--schema s"),
     Wrong(f"{ASK} age", 2, "(age)", "in quotes"),
-    Wrong("ledger import visits.csv new.ledger", 8, "visits.csv, line 1", "Name a text ledger"),
+    Wrong("ledger show visits.csv", 8, "visits.csv is not a margrave ledger", "Name another file"),
     Wrong(f"{ASK} --report o.html --title {'a' * 201}", 2, "title", "at most 200"),
     Wrong(f"{ASK} --office Office", 2, "--office", "Give --report"),
     Wrong(
@@ -233,7 +233,7 @@ OPTIONS = (
     Wrong("sample r.margrave --where age=50..20 -o o.csv", 2, "'age'", "Exchange"),
     Wrong("sample r.margrave --outptu o.csv", 2, "--outptu", "Did you mean '--output'?"),
     Wrong("certificate half.margrave", 7, "half.margrave", "Copy it anew"),
-    Wrong("certificate later.margrave", 7, "later.margrave", "or a newer one"),
+    Wrong("certificate later.margrave", 7, "later.margrave", "the margrave that wrote it"),
     Wrong("certificate other.zip", 7, "it has no manifest", "Copy it anew"),
     Wrong("certificate visits.csv", 7, "visits.csv is not a release", ".margrave"),
     Wrong("certificate none.margrave", 7, "none.margrave", "Check the path"),

@@ -640,6 +640,9 @@ def test_a_model_that_is_too_large_is_refused(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made(capsys, "--release", "r.margrave")
+    assert run(["refit", "r.margrave", "--release", "n.margrave"]) == 0
+    assert "s of processor time and" in capsys.readouterr().err
+    Path("n.margrave").unlink()
     assert run(["refit", "r.margrave", "--release", "n.margrave", "--max-model-mb", "0.00001"]) == 6
     assert "--fit particles" in capsys.readouterr().err
     assert not Path("n.margrave").exists()

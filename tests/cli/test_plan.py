@@ -214,11 +214,14 @@ def test_time_follows_what_takes_it() -> None:
 
 def test_a_wide_plan_follows_its_columns_its_cells_and_its_limit() -> None:
     narrow, wide = (Schema.coded({f"c{i}": 20 for i in range(n)}) for n in (30, 80))
-    few, many = (estimate("forests", schema=s) for s in (narrow, wide))
+    # Few rows have no pairs that are worth their noise, and so no large model.
+    few, many = (estimate("forests", schema=s, rows=100_000) for s in (narrow, wide))
     assert many.seconds > few.seconds + 2
     # Counts, and the estimates of two rounds.
     assert many.memory_mb - few.memory_mb > 4 * 8 * (3160 - 435) * 400 / 2**20
-    assert estimate("forests", schema=wide, max_model_mb=40.0).seconds > many.seconds + 2
+    assert (
+        estimate("forests", schema=wide, rows=100_000, max_model_mb=40.0).seconds > many.seconds + 2
+    )
     large, small = (
         estimate("aim", rows=100_000, schema=narrow, max_model_mb=mb).seconds for mb in (80.0, 5.0)
     )
@@ -325,7 +328,36 @@ def test_a_plan_names_columns_whose_bins_are_too_wide(
     assert run([*words, "-m", "independent"]) == 0
     assert (
         "too wide for a reliable mean of age, unless its standard deviation is above about 31, or its mean above"
-        " about 52; of day, unless its standard deviation is above about 99 days. Give finer edges"
+        " about 52; of day, unless its standard deviation is above about 99 days. In the schema, write learn = true"
     ) in capsys.readouterr().out  # whole, as the output is not a terminal
     assert run([*words, "-m", "independent", "--json"]) == 0
     assert [w["column"] for w in json.loads(capsys.readouterr().out)["wide_bins"]] == ["age", "day"]
+
+
+def test_a_plan_has_more_rounds_where_more_marginals_are_above_their_noise() -> None:
+    domain, mechanism = Schema.coded(dict.fromkeys("abcdefgh", 6)).domain, MECHANISMS["aim"]()
+    rounds, seconds = list[int](), list[float]()
+    for epsilon, rows in ((1.0, 1_000), (1.0, 50_000), (10.0, 300_000)):
+        budget = Budget.approx(epsilon, 1e-9)
+        rounds.append(mechanism.selection(domain, budget.rho, rows, AddRemoveRow()).rounds)
+        made = plan_of(domain, mechanism, budget=budget, unit=AddRemoveRow(), rows=rows)
+        assert made.seconds is not None
+        seconds.append(made.seconds)
+    assert rounds == sorted(set(rounds))
+    assert rounds[0] > 8
+    assert rounds[-1] <= 15 * len(domain)
+    assert seconds == sorted(set(seconds))
+
+
+def test_a_plan_of_few_rows_has_fewer_pairs_in_its_forests() -> None:
+    domain, mechanism = (
+        Schema.coded({f"c{i}": 20 for i in range(40)}).domain,
+        MECHANISMS["forests"](),
+    )
+    few, many = (
+        plan_of(domain, mechanism, budget=BUDGET, unit=AddRemoveRow(), rows=rows).seconds
+        for rows in (2_000, 200_000)
+    )
+    assert few is not None
+    assert many is not None
+    assert few < many / 2

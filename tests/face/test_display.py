@@ -79,7 +79,7 @@ def test_draws_purposes_and_data_sets_have_cards(release: margrave.Release, tmp_
 def test_an_analysis_shows_its_table_and_notes_in_notebooks(release: margrave.Release) -> None:
     found = margrave.analyze(release.draws(3, seed=1, method="bootstrap"), Mean("age"))
     page = found._repr_html_()
-    for text in (*Estimate.headings[:5], *found.notes, "mean(age)", "<svg"):
+    for text in (*Estimate.headings[:4], *found.notes, "mean(age)", "<svg"):
         assert text in unescape(page)
     HTMLParser().feed(page)
 

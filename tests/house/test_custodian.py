@@ -466,7 +466,32 @@ def test_the_check_names_columns_that_are_as_drafted(
     columns = [Integer("age", 0, 120, bins=12) if c.name == "age" else c for c in confirmed.columns]
     replace(confirmed, columns=columns).save("mine.toml")
     said = " ".join(ok(capsys, "schema", "check", "t.csv", "-s", "mine.toml").split())
-    assert "Bounds or categories as a draft of these rows has them: town" in said
+    assert "Bounds or categories as these rows have them: town" in said
+
+
+def test_a_run_asks_about_the_columns_that_a_check_asks_about(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bounds and categories alike, in one list; a column that a draft leaves out is on it too."""
+    notes = [f"Note {i % 150} on a long stay in the ward of the hospital" for i in range(600)]
+    rows = {"age": [23 + i % 30 for i in range(600)], "town": ["York", "Hull", "Bath"] * 200}
+    pyarrow.csv.write_csv(pa.table({**rows, "note": notes}), "t.csv")
+    columns = [
+        Integer("age", 23, 52),
+        Categorical("town", ["Bath", "Hull", "York"]),
+        Categorical("note", sorted(set(notes))),
+    ]
+    question = "Bounds or categories as these rows have them: {}. Were they known without looking?"
+    for accepted, names in (([], "age, town, note"), (["read: age", "read: town"], "note")):
+        Schema(columns, accepted=accepted).save("s.toml", overwrite=True)
+        said = " ".join(ok(capsys, "schema", "check", "t.csv", "-s", "s.toml").split())
+        assert question.format(names) in said
+        words = ["synthesize", "t.csv", "-s", "s.toml", "--epsilon", "5", "--delta", "1e-9"]
+        assert (
+            run([*words, "--mechanism", "independent", "--release", "r.margrave", "--overwrite"])
+            == 0
+        )
+        assert question.format(names) in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_check_is_silent_about_bounds_that_many_tables_have() -> None:
@@ -711,7 +736,8 @@ def test_the_check_is_silent_about_the_days_of_the_week() -> None:
     rows = pa.table({"day": days * 30, "town": ["York", "Hull", "Bath"] * 70})
     schema = Schema([Categorical("day", days), Categorical("town", ["York", "Hull", "Bath"])])
     assert check_table(rows, schema).drafted == ("town",)
-    assert "in columns town." in categories_in_rows(read_table(rows, schema))
+    counts = read_table(rows, schema).count([("day",), ("town",)])
+    assert categories_in_rows(schema, counts) == ("town",)
 
 
 def test_values_that_are_the_word_for_all_others_are_noted() -> None:

@@ -691,7 +691,7 @@ def test_the_bias_that_refits_show_is_taken_off() -> None:
     assert UNCORRECTED in plain.notes
     assert CORRECTED not in plain.notes
     assert found.notes[0].startswith(
-        "[!] x, y: the bias that refits of the release show is more than 3 standard"
+        "[!] all estimates: the bias that refits of the release show is more than 3 standard"
     )
     assert [e.label for e in found] == ["x [!]", "y [!]"]
     assert [e.label for e in plain] == ["x [!]", "y [!]"], (

@@ -124,7 +124,7 @@ def test_a_mean_says_what_the_bins_leave_open(
     found = analyze(made, Mean("visits"), 30, seed=1, method="bootstrap", bias_correct=correct)
     (note,) = told(found)
     assert note.startswith(
-        "visits (the widest is 5 to 20, 75 % of the column's range): the release knows the bin of a"
+        "visits (the widest is 5 to 20, 75 % of the column's range): the interval"
     )
     assert found["mean(visits)"].binned == ("visits",)
     ends = found["mean(visits)"].ends
@@ -138,7 +138,7 @@ def test_a_mean_says_what_the_bins_leave_open(
     assert f"{ends[0]:.4g}, at the high ends {ends[1]:.4g}, up to " in note
     estimate, half = found["mean(visits)"].estimate, found["mean(visits)"].half_width()
     times = max(estimate - ends[0], ends[1] - estimate) / half
-    assert note.endswith(f"{times:.2g} times half the width of its interval away.")
+    assert f"{times:.2g} times half the width of its interval away. {Binned.drawn_evenly}" in note
 
 
 @pytest.mark.parametrize("bias_correct", [False, True])
@@ -206,7 +206,7 @@ def test_coefficients_that_lean_on_a_column_are_named(made: Release) -> None:
     found = analyzed(made, OLS("children ~ age + sex"))
     assert binned(found) == {"Intercept": ("age",), "age": ("age",)}
     (note,) = told(found)
-    assert note.endswith("The intervals of Intercept, age take that for the truth.")
+    assert "the intervals of Intercept, age hold if values are spread evenly within bins." in note
     assert found.summary()["binned"].tolist() == [
         name in ("Intercept", "age") for name in found.names
     ]
@@ -315,7 +315,9 @@ def test_bin_ends_are_those_of_the_averaged_column(paid: Release) -> None:
 def test_a_range_that_cuts_bins_has_no_bin_ends(paid: Release) -> None:
     cut, whole = (analyzed(paid, Mean("age", where={"age": r})) for r in ((40, 52), (38, 55)))
     assert cut["mean(age)"].ends is None
-    assert told(cut)[0].endswith("The interval of mean(age) takes that for the truth.")
+    assert told(cut)[0].endswith(
+        "mean(age) holds if values are spread evenly within bins. " + Binned.drawn_evenly
+    )
     low, high = whole["mean(age)"].ends or (np.nan, np.nan)
     assert 38 <= low < whole["mean(age)"].estimate < high <= 55
 
@@ -410,7 +412,7 @@ def test_a_function_of_ones_own_has_a_note_for_what_it_takes_by_value(made: Rele
         made, lambda frame: {"a": (frame.age.mean(), 0.01), "b": ((frame.age > 65).mean(), 0.01)}
     )
     (note,) = told(found)
-    assert note.startswith("age (the widest is 18 to 23, 7 % of the column's range): the release")
+    assert note.startswith("age (the widest is 18 to 23, 7 % of the column's range): the interval")
     assert binned(found) == {"a": ("age",)}  # 66 begins a bin
 
 
@@ -418,7 +420,7 @@ def test_a_function_that_cannot_be_tried_has_a_general_note(made: Release) -> No
     rng = np.random.default_rng(0)
     found = analyzed(made, lambda frame: {"a": (frame.age.mean() + rng.random(), 0.01)})
     (note,) = told(found)
-    assert note.startswith("Of some columns the release knows the bin")
+    assert note.endswith(Binned.drawn_evenly)
     assert (
         "visits (5 to 20, 75 % of the column's range); age (18 to 23, 7 % of the column's range)"
         in note
@@ -481,7 +483,7 @@ def test_it_is_seen_in_every_form(
         "1",
     ]
     assert run([*call, "--plot", "p.html"]) == 0
-    words = "75 % of the column's range): the release knows the bin of a value"
+    words = "75 % of the column's range): the interval of "
     assert words in " ".join(capsys.readouterr().out.split())
     assert words in unescape((tmp_path / "p.html").read_text())
     assert run([*call, "--json"]) == 0

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from margrave.cli.analyze_commands import AnalysisAnswer, AnalysisRequest, show_several
 from margrave.cli.main import run
 from margrave.errors import InputError
 from margrave.inference import (
@@ -21,8 +23,13 @@ from margrave.inference import (
     Analysis,
     By,
     Caveat,
+    Correlation,
+    Count,
     Estimate,
     Mean,
+    Proportion,
+    Quantile,
+    Total,
     analyze,
     analyze_several,
 )
@@ -202,6 +209,33 @@ def test_a_wrong_name_is_refused_before_data_sets_are_drawn(
         assert printed.out == ""
 
 
+def test_notes_of_several_analyses_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A sentence of two analyses is below all tables, that of one below its own, and a decisive one below each."""
+    shared, own = (
+        Caveat("a", ("x",), False, "Of x.", "Of two."),
+        Caveat("a", ("y",), False, "Of y."),
+    )
+    marked = Caveat("b", (), True, "Decisive.", "Of two.")
+    every = Caveat("c", (), False, "Of all.")
+    caveats = [(marked, shared, every), (replace(marked, names=("y",)), own, every), (every,)]
+    tables = [pd.DataFrame({"x": [0.0, 1.0, 2.0, i]}) for i in range(8)]
+    found = analyze(tables, Mean("x"), n=4)
+    show_several(
+        [
+            AnalysisAnswer.of(AnalysisRequest(Mean("x"), title=title), replace(found, caveats=c))
+            for title, c in zip(("first", "second", "third"), caveats, strict=True)
+        ]
+    )
+    first, rest = capsys.readouterr().out.split("\nsecond\n")
+    second, rest = rest.split("\nthird\n")
+    _, below = rest.split("\nNotes on all analyses\n")
+    assert "Note: [!] Decisive.\nNote: Of x.\n" in first
+    assert "Note: [!] Decisive.\nNote: Of y.\n" in second
+    assert "Note: Of all.\nNote on first; second: Of two.\n" in below
+    assert all(t not in first + second for t in ("low, high:", "Of two.", "Of all."))
+    assert below.count("low, high:") == 1
+
+
 def test_names_of_numbers_and_of_references_pass() -> None:
     schema = Schema(
         [Categorical("ward", ["a", "b"]), Integer("visits", 0, 9), Integer("k", 1, 9, bins=2)]
@@ -240,7 +274,13 @@ def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]
     shown = ok(capsys, "several", "r.margrave", *texts, *BRIEF)
     assert [line for line in shown.splitlines() if line in texts] == texts
     one = " ".join(shown.split())
-    for sentence in ("data sets of", "Data sets:", "Note on all analyses: made up"):
+    for sentence in (
+        "data sets of",
+        "Data sets:",
+        "Notes on all analyses",
+        "Note: made up",
+        "low, high:",
+    ):
         assert one.count(sentence) == 1, sentence  # what belongs to several is printed once
     assert one.count("made up") == 1
     for wrong, words in [
@@ -291,12 +331,32 @@ def test_the_table_explains_its_headings(here: Path, capsys: pytest.CaptureFixtu
     shown = ok(capsys, "mean", "r.margrave", "x", *BRIEF)
     found: Any = analyze(Release.load("r.margrave"), Mean("x"), 12, seed=1)  # type: ignore[arg-type]
     head, line = (next(t for t in shown.splitlines() if w in t) for w in ("estimate", "mean(x)"))
-    assert head.split() == ["estimate", "std", "error", "low", "high", "p-value", "privacy"]
+    assert head.split() == ["estimate", "std", "error", "low", "high", "privacy"]
     assert (head in str(found).splitlines(), line in str(found).splitlines()) == (True, True)
     words = " ".join(shown.split())
-    assert "low, high: the 95 % interval; p-value: of the hypothesis that the value is 0;" in words
+    assert "low, high: the 95 % interval; privacy: the share" in words
     assert not {"params", "bse", "fmi", "used", "pvalues", "df"} & set(words.split())
     assert found.summary().loc["mean(x)", "bse"] == found.bse["mean(x)"]
+
+
+def test_only_values_whose_zero_is_a_hypothesis_have_a_p_value(here: Path) -> None:
+    """Not means, totals, counts, shares and quantiles; their contrasts do, and so do correlations and slopes."""
+    release: Any = Release.load("r.margrave")
+    quantities = Mean("x"), Total("x"), Quantile("x"), Count("sex", "m"), Proportion("sex", "m")
+    for quantity in (*quantities, By(Mean("x"), "sex")):
+        found = analyze(release, quantity, 12, seed=1)
+        texts = (str(found), found.html(), found._repr_html_(), repr(found.estimates[0]))
+        assert not any("p-value" in text or "p = " in text for text in texts)
+    assert "p = " in repr(found.contrast({found.names[0]: 1, found.names[1]: -1}))
+    fits = (OLS("x ~ sex"), None), (lambda frame: (frame["x"].mean(), 0.01), ("x",))
+    for fit, columns in fits:
+        found = analyze(release, fit, 12, seed=1, columns=columns)
+        assert "of the hypothesis that the value is 0" in str(found)
+        assert "<th>p-value</th>" in found.html()
+        assert "p = " in repr(found.estimates[0])
+    fitted = Correlation("x", "y")(pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [2.0, 1.0, 3.0]}))
+    assert fitted.basis is not None
+    assert fitted.basis.tests_zero
 
 
 def test_unstable_estimates_can_be_dropped(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -17,6 +18,7 @@ from margrave.inference import (
     OLS,
     Analysis,
     By,
+    Correlation,
     Count,
     Estimand,
     Logistic,
@@ -26,9 +28,12 @@ from margrave.inference import (
     Total,
     analyze,
 )
+from margrave.inference.caveats import clipping
 from margrave.inference.caveats.clipping import Excess
+from margrave.ratios import figure
 from margrave.release import Release
-from margrave.schema import Boolean, Categorical, Date, Integer, Real, Schema
+from margrave.release.numbers import numbers_of
+from margrave.schema import Boolean, Categorical, ColumnSource, Date, Integer, Real, Schema
 from tests.support.by_hand import release_of
 
 ROWS = 6_000
@@ -83,6 +88,7 @@ def test_a_mean_beyond_the_bounds_is_marked(made: Release) -> None:
         in note
     )
     assert "their distance from it moves mean(pay)" in note
+    assert "raise high in the schema of the next release" in note
 
 
 FITS: list[tuple[Any, bool]] = [
@@ -127,6 +133,9 @@ def test_a_count_at_the_end_holds_what_lies_beyond() -> None:
 def test_a_schema_that_moves_nothing_has_no_pile() -> None:
     assert piled(analyzed(release(*incomes("missing")), Mean("pay"))) == []
     assert piled(analyzed(release(*incomes(high=400_000.0)), Mean("pay"))) == [], "wide bounds"
+    frame, schema = incomes()
+    cited = replace(schema, sources={"pay": ColumnSource(cite="Code book, p. 12")})
+    assert piled(analyzed(release(frame, cited), Mean("pay"))) == [], "the range of all values"
 
 
 NATURAL: list[tuple[Any, Any]] = [
@@ -142,6 +151,10 @@ NATURAL: list[tuple[Any, Any]] = [
     ),  # a code book
     (Integer("x", 20, 89, outside="refuse"), lambda r: np.minimum(r.integers(20, 100, ROWS), 89)),
     (Integer("x", 1, 5), lambda r: r.choice(5, ROWS, p=[0.1, 0.05, 0.15, 0.2, 0.5]) + 1),  # a scale
+    (
+        Integer("x", 1, 10),
+        lambda r: r.choice(10, ROWS, p=np.array([5, 2, 3, 4, 8, 10, 15, 20, 13, 20]) / 100) + 1,
+    ),  # answers of which the last but one is not the rarest
     (Real("x", -4, 4, bins=40), lambda r: r.normal(size=ROWS)),
     (Real("x", 0, 1, bins=20), lambda r: r.beta(3.0, 1.0, ROWS)),  # rises to its bound
     (
@@ -257,7 +270,106 @@ def test_values_beyond_learned_bounds_mark_an_estimate_or_are_noted() -> None:
     near = found(100.0, Mean("pay"))
     (own,) = near
     assert not own.clipped
-    assert any("beyond the learned bounds" in n for n in near.notes)
+    (note,) = (n for n in near.notes if "beyond the learned bounds" in n)
+    assert (
+        "Intervals of all estimates do not include them." in note
+        or "mean(pay) do not include them." in note
+    )
     assert not any("beyond the learned" in n for n in found(0.0, Mean("pay")).notes)
     (median,) = found(5_000.0, Quantile("pay", 0.5))
     assert not median.clipped
+
+
+def test_a_quantile_that_may_lie_beyond_a_learned_bound_is_open_in_an_analysis_too() -> None:
+    """In texts, in JSON and in multiples; its note is about the quantile and not about the mean."""
+    rows, schema = incomes(high=200_000.0)
+    rows["pay"] = np.where(np.arange(len(rows)) % 20 == 0, 199_000.0, rows.pay)
+    learned = replace(schema.column("pay"), mean=(36_000.0, 35_900.0, 56_100.0))
+    sources = {"pay": ColumnSource(of="learned")}
+    base = replace(
+        release(rows, schema), schema=Schema([schema.column("sex"), learned], sources=sources)
+    )
+    found = analyzed(base, Quantile("pay", 0.97))
+    (top,) = found
+    assert top.conf_int(0.9)[1] == math.inf
+    assert top.to_dict(0.9)["high"] is None
+    assert top.cells(0.9)[3] == "beyond 200,000"
+    assert found.contrast({top.name: -1.0}).conf_int(0.9)[0] == -math.inf
+    assert "to beyond 2e+05)" in found.svg()
+    assert top.clipped == ("pay",)
+    notes = [n for n in found.notes if "pay: " in n and "beyond" in n]
+    assert any(
+        n.startswith("[!] pay: 97 % quantile may lie beyond a learned bound.") for n in notes
+    )
+    assert not any("its mean" in n or "cut off" in n for n in found.notes)
+    number = next(
+        n
+        for n in numbers_of(
+            base.schema, base.transcript, base.model, 0.95, ["pay"], quantiles={"97 %": 0.97}
+        )
+        if n.statistic == "97 %"
+    )
+    assert number.is_open
+    (median,) = analyzed(base, Quantile("pay", 0.5))
+    assert math.isfinite(median.conf_int()[1])
+    assert not median.clipped
+
+
+def test_the_room_that_an_analysis_states_is_that_of_the_number() -> None:
+    rows, schema = incomes(high=200_000.0)
+    learned = replace(schema.column("pay"), mean=(28_000.0, 27_900.0, 33_100.0))
+    of = replace(release(rows, schema), schema=Schema([schema.column("sex"), learned]))
+    for level in (0.5, 0.95):
+        (mean,) = (
+            n for n in of.numbers(level=level, details=True).to_pylist() if n["statistic"] == "mean"
+        )
+        found = analyze(of, Mean("pay"), m=4, level=level, seed=1, method="bootstrap")
+        (note,) = (n for n in found.notes if "may move its mean up by as much as" in n)
+        assert f"as much as {figure(mean['beyond_above'], 3)}." in note
+
+
+def test_an_excess_that_the_numbers_do_not_mark_raises_no_alarm(
+    monkeypatch: pytest.MonkeyPatch, made: Release
+) -> None:
+    """The noisy counts decide where there are some, and the draws where there are none."""
+    monkeypatch.setattr(clipping, "clipped_ends", lambda *_: (0.0, 0.0))
+    assert not clipped(analyzed(made, Mean("pay")))
+    monkeypatch.setattr(clipping, "clipped_ends", lambda *_: None)
+    assert clipped(analyzed(made, Mean("pay")))
+
+
+ANOTHER_RUN: list[tuple[Estimand, bool]] = [
+    (Mean("pay"), True),
+    (Mean("pay", where={"sex": "F", "age": (20, 40)}), True),
+    (OLS("pay ~ sex"), True),
+    (Correlation("pay", "age"), True),
+    (Quantile("pay", 0.5), False),
+    (Mean("pay", where={"pay": (0, 20_000)}), False),
+    (Mean("age"), False),
+    (Proportion("sex", "F"), False),
+]
+
+
+@pytest.fixture(scope="module")
+def bounds_of_another_run() -> Release:
+    """A release under the bounds of pay that another one learned, whose last cell is empty."""
+    rows, schema = incomes(high=200_000.0)
+    rows["age"] = np.random.default_rng(1).integers(20, 60, ROWS)
+    rows["pay"] = rows.pay.clip(upper=150_000)
+    learned = {"pay": ColumnSource(of="learned", public=["low"])}
+    return release(rows, Schema([*schema.columns, Integer("age", 20, 59, bins=4)], sources=learned))
+
+
+@pytest.mark.parametrize(("fit", "doubtful"), ANOTHER_RUN, ids=range(len(ANOTHER_RUN)))
+def test_bounds_of_another_run_mark_what_values_beyond_would_change(
+    bounds_of_another_run: Release, fit: Estimand, doubtful: bool
+) -> None:
+    found = analyzed(bounds_of_another_run, fit)
+    assert clipped(found) == (list(found.names) if doubtful else [])
+    notes = [n for n in found.notes if "the bounds are those that another release learned" in n]
+    assert len(notes) == doubtful
+    assert all(n.startswith("[!] pay: ") for n in notes)
+    if doubtful:  # an interval of the noisy counts does not include these rows either
+        assert not any(c.kind == "not reliable" for c in found.caveats)
+    numbers = bounds_of_another_run.numbers(columns=["pay"]).to_pylist()
+    assert not next(n["reliable"] for n in numbers if n["statistic"] == "mean")

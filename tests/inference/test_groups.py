@@ -25,9 +25,11 @@ from margrave.inference import (
     analyze_several,
 )
 from margrave.inference.datasets import DataSets
+from margrave.inference.names import check_names
 from margrave.mechanisms import GaussianMechanism
 from margrave.schema import Boolean, Integer, Real, Schema, Timestamp, Weekday
 from margrave.workload import Workload
+from tests.support.by_hand import release_of as release_by_hand
 from tests.support.exact_posterior import SCHEMA, release_of
 
 SHARES = np.random.default_rng(4).dirichlet(np.full(SCHEMA.domain.cells(), 2.0))
@@ -59,7 +61,7 @@ def test_a_group_is_what_the_model_gives_on_its_records(model: Any) -> None:
     first, second, _ = found
     apart = found.contrast({first.name: 1, second.name: -1})
     assert apart.estimate == pytest.approx(first.estimate - second.estimate)
-    assert any("the combining rules" in n for n in found.notes) == isinstance(model, Quantile)
+    assert any("The combining rules" in n for n in found.notes) == isinstance(model, Quantile)
 
 
 def test_totals_of_groups_add_up_and_share_their_sampling() -> None:
@@ -76,17 +78,39 @@ def test_groups_of_truths_numbers_and_the_missing() -> None:
     frame = pd.DataFrame(
         {"x": np.arange(8.0), "t": [True, False] * 4, "k": [1.0, 0.0, np.nan, 1.0] * 2}
     )
-    assert By(Mean("x"), "t")(frame).names == ("mean(x) | t = False", "mean(x) | t = True")
+    assert By(Mean("x"), "t")(frame).names == ("mean(x) | t = false", "mean(x) | t = true")
     by = By(Mean("x"), "k")(frame)
     assert by.names == ("mean(x) | k = 0", "mean(x) | k = 1")
     assert by.estimates.tolist() == [3.0, 3.5]
     few = frame.assign(t=[True] * 7 + [False])
-    assert By(Mean("x"), "t")(few).names == ("mean(x) | t = True",)
+    assert By(Mean("x"), "t")(few).names == ("mean(x) | t = true",)
     few_basis = By(Mean("x"), "t")(few).basis
     assert few_basis is not None
     assert few_basis.columns == ("x", "t")
     with pytest.raises(ValueError, match="no group"):
         By(Mean("x"), "t")(frame[:1])
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_groups_of_truths_have_the_values_of_the_schema(missing: bool) -> None:
+    rng = np.random.default_rng(0)
+    schema = Schema([Real("x", 0.0, 4.0, bins=4), Boolean("t", missing=missing)])
+    rows = pd.DataFrame({"x": rng.uniform(0, 4, 500), "t": rng.random(500) < 0.5})
+    of = release_by_hand(rows, schema, [("x", "t")])
+    fits: list[Any] = [By(Mean("x"), "t"), Proportion("t", True), OLS("x ~ C(t)")]
+    by, share, ols = analyze_several(of, fits, 4, seed=0, method="bootstrap")
+    groups = ["t = false", "t = true"]
+    assert [n.partition(" | ")[2] for n in by.names] == groups
+    assert by.summary().index.tolist() == list(by.names)
+    assert share.names == ("t = true",)
+    assert ols.names == ("Intercept", "C(t)[T.True]")
+    stated = of.numbers(columns=["x"], by="t").to_pylist()
+    assert list(dict.fromkeys(n["group"] for n in stated))[:2] == groups
+    check_names(schema, By(Mean("x"), "t"), by.names)
+    with pytest.raises(
+        InputError, match=r"They are: mean\(x\) \| t = false, mean\(x\) \| t = true"
+    ):
+        check_names(schema, By(Mean("x"), "t"), ["mean(x) | t = yes"])
 
 
 def test_what_makes_no_groups_is_refused_before_anything_is_drawn() -> None:

@@ -22,6 +22,7 @@ from margrave.release import Release
 from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
 from margrave.release.numbers import headlines, numbers_of
 from margrave.schema import Categorical, ColumnSource, Date, Real, Schema
+from margrave.schema.remedies import bins_remedy, bounds_remedy
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from tests.support import fake_model
 
@@ -118,12 +119,12 @@ def test_an_estimate_lies_where_the_values_of_its_column_can(
 
 
 @pytest.mark.parametrize(
-    ("of", "remedy"), [("learned", "declare public bounds"), ("public", "write learn = true")]
+    ("of", "remedy"), [("learned", bounds_remedy()), ("public", bins_remedy())]
 )
 def test_the_remedy_is_not_what_was_done(of: str, remedy: str) -> None:
     schema = Schema([Real("cost", 0.0, 1e6)], sources={"cost": ColumnSource(of=of)})
     words = hidden_spread_words(schema, "cost")
     assert remedy in words
-    assert ("learn = true" in words) == (of == "public")
-    assert ("public bounds" in words) == (of == "learned")
+    assert ("beside low and high" in words) == (of == "public")
+    assert ("low = ... and high = ..." in words) == (of == "learned")
     assert '--for "mean cost"' in words

@@ -94,7 +94,10 @@ def test_a_pair_never_measured_is_named_first_and_its_coefficients_are_marked() 
     assert found.notes[0].startswith(
         "[!] stay and age were never measured together: the synthetic data hold no"
     )
-    assert "Intercept, age is an assumption of the model, not evidence." in found.notes[0]
+    assert (
+        "The result for all estimates is an assumption of the model, not evidence."
+        in found.notes[0]
+    )
     assert marked(found) == ["Intercept", "age"]
     assert found["age"].unmeasured == (("stay", "age"),)
     assert (
@@ -291,7 +294,7 @@ def test_one_column_in_a_part(fit: Any) -> None:
     found = analyzed(of, fit("stay", where={"ward": "b"}))
     assert marked(found) == list(found.names)
     assert found.notes[0].startswith("[!] stay and ward were never measured together")
-    assert "Of the records with ward = b." in found.notes
+    assert "Only records with ward = b are analyzed." in found.notes
 
 
 def test_a_regression_of_ones_own_is_read_by_its_formula() -> None:

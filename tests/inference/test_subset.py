@@ -79,7 +79,7 @@ def test_it_is_the_analysis_of_those_records(
         for f, c in ((fit, None), (lambda frame: plain(chosen(frame)), "probe"))
     )
     assert found.points == pytest.approx(other.points)
-    assert f"Of the records with {in_words(where)}." in found.notes
+    assert f"Only records with {in_words(where)} are analyzed." in found.notes
 
 
 def test_every_ready_model_takes_a_part(draws: Draws) -> None:

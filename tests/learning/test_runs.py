@@ -33,7 +33,7 @@ from margrave.errors import (
     SchemaError,
     UnfinishedError,
 )
-from margrave.learning_stage import budget_for, learn_columns, learning_warning
+from margrave.learning_stage import budget_for, learn_columns, rows_to_learn
 from margrave.mechanisms import AIM, MST
 from margrave.mechanisms.parts.checks import check_counts, on_learned
 from margrave.privacy import Gaussian, Private, SeededRandomness, protect
@@ -656,7 +656,8 @@ def test_columns_that_are_dropped_are_named(
     words += ["-o", str(tmp_path / "s.csv"), "--release", str(tmp_path / "s.margrave")]
     assert run(words) != 0
     stopped = " ".join(capsys.readouterr().err.split())
-    assert "Learning columns is likely to fail on fewer than about" in stopped
+    assert "Learning columns needs about" in stopped
+    assert "likely to fail" not in stopped, "the number of rows is not known"
     assert "Between no value of 'price' and its double" in stopped
     assert "--overwrite" not in stopped
     assert run(words) != 0
@@ -703,9 +704,12 @@ def test_the_summary_says_how_many_categories_were_learned(
 def test_a_run_warns_where_learning_will_probably_fail() -> None:
     columns = [Learn("ward", "categorical"), Learn("cost", "real")]
     schema, budget = Schema(columns), Budget.approx(1.0, 1e-9, 1e-10)
-    few = learning_warning(schema, budget, AddRemovePerson(5), 2000)
-    assert "likely to fail on 2,000 rows: a category must be on about" in few
+    few = rows_to_learn(schema, budget, AddRemovePerson(5), 500)
+    assert "likely to fail on 500 rows: a category must be on about" in few
     assert "between some value and its double" not in few.split(";")[0]
-    assert "fewer than about" in learning_warning(schema, budget, AddRemovePerson(5), None)
-    assert learning_warning(schema, budget, AddRemovePerson(5), 10**6) == ""
-    assert learning_warning(Schema([Integer("x", 0, 1)]), budget, AddRemoveRow(), 1) == ""
+    for rows in (None, 2000):  # unknown; enough if a quarter of them have one value
+        found = rows_to_learn(schema, budget, AddRemovePerson(5), rows)
+        assert found.startswith("Learning columns needs about")
+        assert "likely to fail" not in found
+    assert rows_to_learn(schema, budget, AddRemovePerson(5), 10**6) == ""
+    assert rows_to_learn(Schema([Integer("x", 0, 1)]), budget, AddRemoveRow(), 1) == ""

@@ -106,7 +106,9 @@ def test_no_threshold_is_measured_twice() -> None:
 
 
 def drawn(mechanism: RAPPlus) -> Iterator[HalfSpace]:
-    yield from mechanism.thresholds(DOMAIN).draw(mechanism.candidates, np.random.default_rng(0))
+    yield from mechanism.planned(DOMAIN).thresholds.draw(
+        mechanism.candidates, np.random.default_rng(0)
+    )
 
 
 def test_thresholds_are_of_unit_norm_and_pass_through_the_cube() -> None:
@@ -163,10 +165,10 @@ def test_tables_without_numbers_or_of_numbers_alone_take_all_of_the_budget() -> 
     names = Domain(("a", "b"), (2, 2))
     numbers = Domain(("a", "b"), (5, 5))
     mechanism = RAPPlus()
-    assert mechanism.budgets(names, Fraction(1)) == (1, 0)
-    assert mechanism.thresholds(names).cliques == []
-    assert mechanism.budgets(numbers, Fraction(1)) == (0, 1)
-    assert mechanism.marginals(numbers) == []
+    assert mechanism.planned(names).budgets(Fraction(1)) == (1, 0)
+    assert mechanism.planned(names).thresholds.cliques == []
+    assert mechanism.planned(numbers).budgets(Fraction(1)) == (0, 1)
+    assert mechanism.planned(numbers).marginals == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from margrave import _kernel
 from margrave._compiling import watching
 from margrave._kernel import kernel, run_or_compile
+from margrave.data.csv_records import count_records
 from margrave.models.graphical.elimination import eliminate, sizes_with
 from margrave.models.sampling import deal
 from tests.support.strategies import domain_of, some_cliques
@@ -70,10 +71,14 @@ def test_a_loop_is_compiled_once_its_calls_took_many_steps(monkeypatch: pytest.M
 
 
 def test_the_interpreter_and_compiled_loops_agree_to_the_last_bit(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    file = tmp_path / "table.csv"
+    file.write_bytes(b'a,b\r\n"1\n2","x""y"\r\n\r\n3,\xff\r4,"5')
+
     def results() -> list[object]:
         rng, found = np.random.default_rng(7), list[object]()
+        found.append(count_records(file, ",", compressed=False))
         for columns in (3, 6, 12):
             domain = domain_of(rng.integers(2, 30, columns).tolist())
             cliques = some_cliques(domain, rng, columns, 3)

@@ -147,6 +147,22 @@ def test_short_notes_are_free_text_and_lists_of_categories_are_not() -> None:
     assert "'note' (it is free text)" in schema.remarks[""]
 
 
+@pytest.mark.parametrize(
+    ("texts", "length", "ignored"),
+    [(30, 54, False), (100, 150, False), (30, 201, True), (200, 54, True)],
+)
+def test_a_few_long_texts_on_many_rows_are_categories(
+    texts: int, length: int, ignored: bool
+) -> None:
+    regions = [
+        f"District of the River and the Valley, part {i % texts}".ljust(length, "x")
+        for i in range(2000)
+    ]
+    schema = draft(pa.table({"region": regions, "sex": ["f", "m"] * 1000}))
+    assert (schema.ignore == ("region",)) == ignored
+    assert ignored or schema.column("region") == Learn("region", "categorical")
+
+
 @pytest.mark.parametrize("pattern", ["", "%d/%m/%Y", "%d.%m.%y"])
 @pytest.mark.parametrize(("time", "unit"), [("", ""), (" %H:%M", "minute")])
 def test_dates_keep_the_way_they_are_written(pattern: str, time: str, unit: str) -> None:
@@ -173,7 +189,7 @@ def test_missing_value_codes_are_still_asked_about() -> None:
     column, remark = one(ages)
     assert column == Learn("x", "integer")
     assert "-9 lies far from all else" in remark
-    assert "leave such fields empty in the file" in remark
+    assert "leave such fields empty in the table" in remark
     assert "in place of learn = true" in remark
     assert "lies far" in one([a + 0.5 for a in ages])[1]
     assert (

@@ -16,7 +16,8 @@ import pytest
 
 from margrave.accounting import AddRemovePerson, AddRemoveRow, Budget
 from margrave.bounds.gls import Unbiased
-from margrave.cli.numbers import show_headlines
+from margrave.bounds.noisy_counts import NoisyCounts
+from margrave.cli.numbers import marked_words, show_headlines
 from margrave.data import MemoryTable
 from margrave.domain import Codes
 from margrave.errors import InputError
@@ -24,16 +25,18 @@ from margrave.marginal import LinearMap
 from margrave.mechanisms import AIM, Independent
 from margrave.models import GraphicalFit, NoModel
 from margrave.privacy import SeededRandomness
+from margrave.ratios import figure
 from margrave.release import Release
 from margrave.release.beyond_bounds import (
     beyond_bounds,
     beyond_bounds_words,
     bounds_of_another_run_words,
-    public_limits,
+    possible_limits,
 )
 from margrave.release.number import ColumnNumber
 from margrave.release.numbers import (
     category_words,
+    clipping_remedy,
     clipping_words,
     headlines,
     numbers_of,
@@ -41,7 +44,15 @@ from margrave.release.numbers import (
     open_ends_words,
     rare_groups,
 )
-from margrave.schema import Categorical, ColumnSource, Date, Integer, Learn, Real, Schema
+from margrave.schema import (
+    Categorical,
+    ColumnSource,
+    Date,
+    Integer,
+    Learn,
+    Real,
+    Schema,
+)
 from margrave.transcript import Discovery, Measurement, PublicTotal, Transcript
 from tests.support import fake_model
 from tests.support.conformance import run_on
@@ -268,13 +279,45 @@ def test_clipped_values_are_stated_apart() -> None:
     assert mean.clipping == pytest.approx(4_000 / 16_400)
     assert not mean.reliable
     assert top.clipping == mean.clipping
-    (sentence,) = clipping_words(list(found.values()))
+    noisy = exact(schema, {"x": counts})
+    (sentence,) = clipping_words(schema, noisy, list(found.values()), 0.9)
     assert "of the records are in an end bin" in sentence
+    assert "raise high in the schema of the next release" in sentence
     assert not top.reliable
     assert low.clipping == 0.0
     assert low.reliable
     refuse = Schema([Integer("x", 0, 63, bins=32, outside="refuse")])
     assert numbers(refuse, exact(refuse, {"x": counts}))["x", "mean"].reliable
+    cited = replace(schema, sources={"x": ColumnSource(cite="Code book, p. 12")})
+    assert numbers(cited, noisy)["x", "mean"].reliable
+
+
+def test_the_remedy_of_clipping_names_the_ends_that_show_it() -> None:
+    schema = Schema([Integer("x", 20, 83, bins=32)])
+    inner = [400.0] * 30
+    for ends, keys in (
+        ((4_000.0, 400.0), "lower low in"),
+        ((400.0, 4_000.0), "raise high in"),
+        ((4_000.0, 4_000.0), "lower low and raise high in"),
+    ):
+        noisy = exact(schema, {"x": np.array([ends[0], *inner, ends[1]])})
+        assert keys in clipping_remedy(schema, noisy, "x")
+
+
+@pytest.mark.parametrize(
+    ("shares", "doubtful"),
+    [
+        ([5, 2, 3, 4, 8, 10, 15, 20, 13, 20], False),  # the answers of a scale
+        ([20, 5, 3, 4, 8, 10, 10, 5, 5, 30], False),
+        ([35, 22, 14, 9, 6, 4, 3, 2, 1, 4], True),  # a count that is cut off
+    ],
+)
+def test_the_ends_of_a_short_scale_are_ordinary_answers(
+    shares: list[float], doubtful: bool
+) -> None:
+    schema = Schema([Integer("score", 1, 10)])
+    found = numbers(schema, exact(schema, {"score": 200 * np.array(shares, dtype=float)}))
+    assert bool(found["score", "mean"].clipping) is doubtful
 
 
 @pytest.mark.parametrize(("low", "reliable"), [(0, True), (2_000, False)])
@@ -286,6 +329,26 @@ def test_a_share_of_the_value_counts_near_zero_alone(low: int, reliable: bool) -
     assert found.high is not None
     assert 0.05 * np.std(np.arange(10)) < (found.high - found.low) / 2 < 0.05 * 4.5
     assert found.reliable is reliable
+
+
+@pytest.mark.parametrize(("scale", "reliable"), [(2.0, True), (5.0, True), (12.0, False)])
+def test_a_total_may_always_be_off_by_a_share_of_it(scale: float, reliable: bool) -> None:
+    """Most of its error is that of the row count, which standard deviations of the values do not measure."""
+    schema = Schema([Integer("x", 2_000, 2_009)])
+    total = numbers(schema, exact(schema, {"x": [100.0] * 10}, scale))["x", "total"]
+    assert total.estimate is not None
+    assert total.low is not None
+    off = total.estimate - total.low
+    assert off > 1_000 * 0.05 * np.std(np.arange(10))
+    assert (off < 0.05 * total.estimate) is reliable
+    assert total.reliable is reliable
+
+
+def test_the_rule_of_a_reliable_number_is_said_in_plain_words() -> None:
+    found = [*numbers(SCHEMA, exact(SCHEMA, {"rooms": [9.0] * 11}, SCALE)).values()]
+    words = marked_words([n for n in found if not n.reliable], found)
+    assert "are not reliable. A reliable number is off by at most 5 % or 0.05 standard" in words
+    assert "such as years, only the standard deviations count, except in totals." in words
 
 
 def test_a_standard_deviation_made_of_noise_is_not_a_tolerance() -> None:
@@ -422,7 +485,8 @@ def test_the_frame_has_the_columns_and_the_level_is_checked() -> None:
     assert release.numbers(by="job").column_names == [*short[:2], "group", *short[2:]]
     frame = release.numbers(details=True)
     assert frame.column_names == [
-        *short, "text", "interval", "noise", "bins", "clipping", "synthetic",
+        *short, "text", "interval", "noise", "bins", "beyond_below", "beyond_above", "clipping",
+        "synthetic",
     ]  # fmt: skip
     assert frame.schema.field("low").type == pa.float64()
     assert frame.schema.field("reliable").type == pa.bool_()
@@ -467,15 +531,17 @@ def test_noise_and_values_beyond_learned_bounds_are_stated_apart() -> None:
     assert loss is not None
     assert (loss.below, loss.above, loss.noise) == pytest.approx((7.5, 1.5, 6.5))
     assert declared is even is None
-    sentences = beyond_bounds_words(learned)
+    schema = Schema(learned)
+    entries = exact(schema, {c.name: [50, 30, 20, 10] for c in learned}, scale=20.0)
+    found = numbers_of(schema, entries, NoModel(schema.domain, 1.0, "it is not needed"), 0.95)
+    sentences = beyond_bounds_words(schema, found)
     assert [s.partition(":")[0] for s in sentences] == ["cost", "loss"]
-    assert (
-        "reaches 10 below the estimate and 30 above it. Noise is 10 on either side." in sentences[0]
-    )
-    assert "The rest, 20 above, is room for values beyond" in sentences[0]
-    (wider,) = beyond_bounds_words(learned[:1], 0.99)
-    assert "the 99 % interval of the mean reaches 13.1 below" in wider
-    (of_groups,) = beyond_bounds_words(learned[:1], by="ward")
+    factor = NoisyCounts(Unbiased(schema.domain, entries).estimate(("cost",)), 0.95).deviations
+    noise, above, room = (figure(v * factor / 1.96, 3) for v in (10, 30, 20))
+    assert f"reaches {noise} below the estimate and {above} above it." in sentences[0]
+    assert f"Noise is {noise} on either side. The rest, {room} above, is room" in sentences[0]
+    of_one_group = [replace(n, group="ward = a") for n in found if n.column == "cost"]
+    (of_groups,) = beyond_bounds_words(schema, of_one_group, by="ward")
     assert "one group of ward" in of_groups
     assert not any(
         c.isdigit() for c in of_groups
@@ -484,6 +550,71 @@ def test_noise_and_values_beyond_learned_bounds_are_stated_apart() -> None:
     mean = numbers(schema, exact(schema, {"cost": [50, 30, 20, 10]}))["cost", "mean"]
     assert None not in (mean.noise, mean.high, mean.low)
     assert (mean.high - 100, 100 - mean.low) == pytest.approx((3 * mean.noise, mean.noise))  # type: ignore[operator]
+
+
+def width_of_parts(n: ColumnNumber) -> float:
+    parts = (n.noise, n.bins, n.beyond_below, n.beyond_above)
+    assert None not in parts
+    noise, bins, below, above = (float(part or 0.0) for part in parts)
+    assert min(noise, bins, below, above) >= -1e-9
+    return 2 * noise + 2 * bins + below + above
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("by", [None, "kind"])
+def test_the_parts_of_an_interval_add_up_to_it(level: float, by: str | None) -> None:
+    """Of every statistic, also where a bound or a natural end cuts the interval, or it is open."""
+    counts = [900.0, 600.0, 300.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0, 200.0]
+    means = {"cost": [30, 26, 48], "loss": [-90, -99, -80], "flat": [40, 30, 52]}
+    own = [
+        Real("cost", 0, 100, bins=10, mean=means["cost"]),
+        Real("loss", -150, 50, bins=10, mean=means["loss"]),
+        Real("flat", -10, 90, bins=10, mean=means["flat"]),
+        Real("price", 0, 100, bins=10),
+        Date("day", date(2020, 1, 1), date(2021, 12, 31), bins=10, mean=[18300, 18290, 18600]),
+    ]
+    learned = ColumnSource(of="learned")
+    sources = {c.name: learned for c in own if c.mean}
+    sources["flat"] = replace(learned, public=["high"])
+    sources["price"] = learned
+    schema = Schema([*own, COLUMNS[1]], sources=sources)
+    tables = {c.name: np.outer(counts, [0.96, 0.03, 0.01]).astype(np.int64) for c in own}
+    entries = Transcript(
+        tuple(measurement((name, "kind"), table, 30.0) for name, table in tables.items())
+    )
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+    found = numbers_of(schema, entries, absent, level, by=by)
+    for n in found:
+        assert n.high is not None
+        assert n.low is not None
+        assert width_of_parts(n) == pytest.approx(n.high - n.low), (n.column, n.statistic, n.group)
+    cost = next(n for n in found if (n.column, n.statistic) == ("cost", "mean"))
+    total = next(n for n in found if (n.column, n.statistic) == ("cost", "total"))
+    for n in (cost, total):  # hidden values are the largest part, and not noise
+        assert n.beyond_above is not None
+        assert n.noise is not None
+        assert n.beyond_above > n.noise
+        assert n.beyond_below == pytest.approx(0.0)
+    assert any(n.is_open for n in found)
+    if by is None:
+        (words, *_) = beyond_bounds_words(schema, found, level)
+        assert cost.high is not None
+        assert cost.estimate is not None
+        assert f"and {figure(cost.high - cost.estimate, 3)} above it." in words
+        assert f"The rest, {figure(cost.beyond_above or 0.0, 3)} above, is room" in words
+
+
+def test_no_number_lies_below_a_natural_end() -> None:
+    """A lower bound of 0 closes the intervals of means, totals and quantiles alike, learned or not."""
+    counts = np.zeros((10, 3), dtype=np.int64)
+    counts[0] = [900, 40, 10]
+    entries = Transcript((measurement(("price", "kind"), counts, 12.0),))
+    column = Real("price", 0, 100, bins=10, mean=[5, -3, 9])
+    schema = Schema([column, COLUMNS[1]], sources={"price": ColumnSource(of="learned")})
+    found = [*grouped(entries, schema).values(), *numbers(schema, entries).values()]
+    lows = {(n.statistic, n.group): n.low for n in found if n.column == "price"}
+    assert len(lows) > 20
+    assert all(low is None or low >= 0.0 for low in lows.values())
 
 
 def test_a_flat_column_is_not_taken_for_clipped() -> None:
@@ -497,27 +628,35 @@ def test_a_flat_column_is_not_taken_for_clipped() -> None:
 
 
 def test_public_bounds_cut_the_intervals_of_means_and_totals() -> None:
-    """Learned bounds cut nothing, but a bound that was declared before does."""
+    """Learned bounds cut nothing, but a bound that was declared before does, and so does a natural end."""
     counts = np.zeros((10, 3), dtype=np.int64)
     counts[0] = [5_000, 40, 10]
     entries = Transcript((measurement(("price", "kind"), counts, 12.0),))
-    column = Real("price", 0, 100, bins=10, mean=[5, -3, 9])
+    column = Real("price", -10, 90, bins=10, mean=[-5, -13, -1])
+    natural = Real("price", 0, 100, bins=10, mean=[5, -3, 9])
     learned = ColumnSource(of="learned")
-    for source, cut in ((learned, False), (replace(learned, public=["low"]), True)):
-        schema = Schema([column, COLUMNS[1]], sources={"price": source})
+    public = replace(learned, public=["low"])
+    for own, source, cut in (
+        (column, learned, False),
+        (column, public, True),
+        (natural, learned, True),
+    ):
+        schema = Schema([own, COLUMNS[1]], sources={"price": source})
         found = [n for n in grouped(entries, schema).values() if n.statistic in ("mean", "total")]
         found += [n for (_, s), n in numbers(schema, entries).items() if s in ("mean", "total")]
-        lows = [n.low for n in found if n.low is not None]
-        assert (min(lows) >= 0.0) == cut
+        lows = [n.low for n in found if n.low is not None and n.statistic == "mean"]
+        assert (min(lows) >= own.low) == cut
+        totals = [n.low for n in found if n.low is not None and n.statistic == "total"]
+        assert own is column or min(totals) >= 0.0
         assert all(n.low <= n.estimate for n in found if n.estimate is not None)  # type: ignore[operator]
     schema = Schema([Real("price", 0, 100, bins=10), COLUMNS[1]])
     size = numbers(schema, entries)["price", "total"]
     assert size.low is not None
     assert size.low >= 0.0
-    opened = Schema([Learn("price", "real", low=0.0), Learn("debt", "real", high=0.0)])
+    opened = Schema([Learn("price", "real", low=-10.0), Learn("debt", "real", high=0.0)])
     made = opened.with_learned([column, Real("debt", -9, -1)])
     assert [made.sources[n].public for n in ("price", "debt")] == [("low",), ()]
-    assert public_limits(column, made.sources) == (0.0, math.inf)
+    assert possible_limits(column, made.sources) == (-10.0, math.inf)
 
 
 def test_measurements_that_merge_codes_are_left_out() -> None:

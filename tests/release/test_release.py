@@ -420,19 +420,24 @@ def test_a_wrong_manifest_is_refused(saved: Path, what: str) -> None:
         Release.load(edited(saved, WRONG[what]))
 
 
-def test_an_older_release_that_names_groups_of_other_columns_is_read(saved: Path) -> None:
-    """Its answers had the groups of all columns of their question; an answer keeps those of its own."""
+@pytest.mark.parametrize("version", [1, 3, "2", None])
+def test_another_version_of_the_format_is_refused(saved: Path, version: object) -> None:
+    with pytest.raises(ReleaseError, match=rf"version {version!r} .* reads version 2\."):
+        Release.load(edited(saved, setter("version", value=version)))
 
-    def older(manifest: Any) -> None:
+
+def test_groups_of_other_columns_are_refused(saved: Path) -> None:
+    """An answer names the groups of its own columns alone."""
+
+    def wider(manifest: Any) -> None:
         measured = [e for e in manifest["transcript"] if e["type"] == "measurement"]
         merged = next(e for e in measured if e["query"])
         for entry in measured:
             if not set(merged["query"]) & set(entry["clique"]):
                 entry["query"] = merged["query"]
 
-    read, now = Release.load(edited(saved, older)), Release.load(saved)
-    groups = [[list(m.query.groups) for m in r.transcript.measurements] for r in (read, now)]
-    assert groups[0] == groups[1]
+    with pytest.raises(ReleaseError, match="names a column that its marginal lacks"):
+        Release.load(edited(saved, wider))
 
 
 def npy(shape: str, descr: str = "<i8", body: bytes = b"") -> bytes:

@@ -63,7 +63,7 @@ def sums_in(entries: list[Measurement], group: tuple[str, int] | None) -> Weight
     estimate = Unbiased(SCHEMA.domain, transcript).estimate(("x",) if group is None else PAIR)
     assert estimate is not None
     own = estimate if group is None else estimate.slice(*group)
-    return weighted_sums(own, SCHEMA.domain, transcript, group)
+    return weighted_sums(own, SCHEMA.domain, transcript, dict([group] if group else []))
 
 
 @pytest.mark.parametrize("long_tail", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -9,6 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from margrave.attack_risk import attack_risk
 from margrave.errors import InputError
@@ -17,13 +20,23 @@ from margrave.release.coverage import pair_evidence
 from margrave.release.numbers import numbers_of
 from margrave.report import Heading, render
 from margrave.report.axes import Axis
-from margrave.report.charts import bars, matrix, overlay, pair_map, risk
+from margrave.report.charts import bars, heat, matrix, overlay, pair_map, risk
+from margrave.report.labels import pixels, shorten
+from margrave.report.scale import Scale
 from margrave.report.verdict import verdict
-from margrave.report.views import LEVEL, OverlayView, column_view, column_views
+from margrave.report.views import (
+    LEVEL,
+    ColumnView,
+    OverlayView,
+    PairView,
+    column_view,
+    column_views,
+)
 from margrave.schema import (
     Categorical,
     Column,
     Date,
+    Elapsed,
     Hour,
     Integer,
     Ordinal,
@@ -40,7 +53,7 @@ WIDTH = 314.0
 
 def ticks(column: Column, max_bars: int = 120) -> list[str]:
     axis = Axis.of(column)
-    return [t.text for t in axis.ticks(axis.groups(max_bars), WIDTH)]
+    return [t.text for t in Scale.of(axis, axis.groups(max_bars), WIDTH).ticks()]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +63,7 @@ def ticks(column: Column, max_bars: int = 120) -> list[str]:
         (Real("share", 0, 1, bins=10), ["0", "0.2", "0.4", "0.6", "0.8", "1"]),
         (Integer("year", 1950, 2029, bins=16), ["1960", "1980", "2000", "2020"]),
         (Real("price", 0, 1e6, edges=[10, 1e3, 1e5]), ["0", "10", "1000", "100,000", "1M"]),
-        (Integer("visits", 0, 99, atoms=[0], bins=3), ["0", "1", "33", "66", "99"]),
+        (Integer("visits", 0, 99, atoms=[0], bins=3), ["0", "20", "40", "60", "80"]),
         (Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=2), ["2020-01-01", "2020-07-02", "2020-12-31"]),
     ],
 )  # fmt: skip
@@ -63,11 +76,114 @@ def test_ticks_of_many_bins_leave_room() -> None:
     for column in (line, Integer("income", 0, 10**9, edges=list(range(10**6, 10**8, 10**6)))):
         axis = Axis.of(column)
         groups = axis.groups(120)
-        found = axis.ticks(groups, WIDTH, margin=40.0)
-        slot = WIDTH / len(groups)
+        found = Scale.of(axis, groups, WIDTH).ticks(margin=40.0)
         assert 2 <= len(found) <= 8
         for one, other in pairwise(found):
-            assert (other.place - one.place) * slot > 3.1 * (len(one.text) + len(other.text))
+            assert other.place - one.place > 3.1 * (len(one.text) + len(other.text))
+
+
+@given(
+    st.lists(st.text("ab 12,", max_size=40), unique=True, max_size=12),
+    st.sampled_from([50.0, 90.0, 140.0]),
+)
+def test_labels_of_one_chart_fit_and_stay_distinct(labels: list[str], width: float) -> None:
+    found = shorten(labels, width)
+    assert len(set(found)) == len(labels)
+    assert all(pixels(text) <= width for text in found)
+    fits = [text == label for text, label in zip(found, labels, strict=True)]
+    assert all(fit for fit, label in zip(fits, labels, strict=True) if pixels(label) <= width)
+
+
+def test_long_labels_show_what_tells_them_apart() -> None:
+    districts = [f"District {i:03d}, north-western part" for i in range(300)]
+    assert shorten([*districts, "other"], 130.0)[7:301:293] == ["District 007…", "other"]
+    assert shorten(districts, 60.0)[:2] == ["…000…", "…001…"]
+    axis = Axis.of(Categorical("region", districts))
+    half = np.full(300, 1 / 300)
+    drawn = overlay(OverlayView("region", axis, half, half))
+    labels = re.findall(r'<text class="l"[^>]*>([^<]+)', drawn)
+    assert len(labels) == len(set(labels)) == 31
+    assert f"<title>{districts[7]}</title></text>" in drawn
+    upright = heat(PairView(("a", "b"), (axis, axis), np.ones((300, 300)), 0.0))
+    texts = re.findall(r'<text class="t"[^>]*>([^<]+)', upright)
+    assert len(texts) == len(set(texts)) == 25
+
+
+def rectangles(drawn: str, style: str = "b") -> list[tuple[float, float]]:
+    """The width and the height of each bar."""
+    found = re.findall(rf'class="{style}"[^>]* width="([^"]+)" height="([^"]+)"', drawn)
+    return [(float(a), float(b)) for a, b in found]
+
+
+def test_bars_are_as_wide_as_their_bins_and_as_high_as_their_density() -> None:
+    """A uniform column is flat, in bars of any width, in the overlay, and in its interval."""
+    column = Integer("age", 0, 99, edges=[10, 12, 15, 55], missing=True)
+    axis = Axis.of(column)
+    lengths = np.array([10, 2, 3, 40, 45, 0])
+    view = ColumnView("age", column.labels(), lengths * 20.0, lengths * 20.0, 30.0, axis=axis)
+    drawn = bars(view)
+    widths, heights = zip(*rectangles(drawn), strict=True)
+    assert widths == pytest.approx((lengths[:5] * 3.14).tolist(), abs=1.01)
+    assert np.ptp(heights) < 0.2
+    whiskers = re.findall(r'class="w" d="M[\d.]+ ([\d.]+)V([\d.]+)"', drawn)
+    errors = [float(a) - float(b) for a, b in whiskers]
+    assert errors[1] / errors[2] == pytest.approx(3 / 2, rel=0.02)
+    assert errors[1] / errors[0] == pytest.approx(10 / 2, rel=0.05)
+    assert ">records per value of age</text>" in drawn
+    assert "records per value of age</desc>" in drawn
+    assert ">(missing): the model 0, the noisy count 0 ± 30</text>" in drawn
+    shares = overlay(OverlayView("age", axis, lengths / 100, lengths / 100))
+    assert np.ptp([height for _, height in rectangles(shares)]) < 0.2
+    steps = re.findall(r"V([\d.]+)h([\d.]+)", shares)
+    assert [float(w) for _, w in steps] == pytest.approx((lengths[:5] * 3.14).tolist(), abs=0.01)
+    assert len({y for y, _ in steps}) == 1
+    assert ">share per value of age</text>" in shares
+
+
+@pytest.mark.parametrize(
+    ("column", "caption"),
+    [
+        (Integer("stay", 0, 99, edges=[10, 30]), "records per 10 of stay"),
+        (Real("share", 0, 1, edges=[0.25, 0.3, 0.5]), "records per 0.01 of share"),
+        (Date("day", date(2020, 1, 1), date(2020, 12, 31), bins=32), "records per 10 days of day"),
+        (Date("day", date(2020, 1, 1), date(2020, 3, 1), bins=9), "records per day of day"),
+        (Timestamp("seen", datetime(2020, 1, 1), datetime(2020, 1, 3), unit="minute", bins=7), ""),
+        (Timestamp("seen", datetime(2020, 1, 1), datetime(2020, 1, 3), unit="minute",
+                   edges=[datetime(2020, 1, 1, 1), datetime(2020, 1, 2, 1)]), "records per hour of seen"),
+        (Elapsed("left", 0, 99, since="day", edges=[1, 30]), "records per day of left"),
+        (Elapsed("left", 0, 99, since="day", edges=[20, 50]), "records per 10 days of left"),
+        (Integer("rooms", 0, 4), ""),
+        (Integer("year", 1950, 2029, bins=16), ""),
+        (Real("price", 0, 1e6, edges=[10, 1e3]), "Bars are equally wide, those of wider bins too."),
+        (Real("price", 0, 9, edges=[4], atoms=[0]), "Bars are equally wide, those of wider bins too."),
+        (Integer("n", 0, 9, bins=1, atoms=[5]), "Bars are equally wide, those of wider bins too."),
+    ],
+)  # fmt: skip
+def test_the_caption_names_the_unit_or_the_equal_bars(column: Column, caption: str) -> None:
+    axis = Axis.of(column)
+    scale = Scale.of(axis, axis.groups(120), WIDTH)
+    assert scale.caption("records", column.name) == caption
+    assert scale.widths.min() >= 2.0
+    assert scale.widths.sum() == pytest.approx(WIDTH)
+    counts = np.ones(len(axis.labels))
+    drawn = bars(ColumnView(column.name, column.labels(), counts, None, 0.0, axis=axis))
+    assert bool(caption) == (f"{caption}</desc>" in drawn and f">{caption}</text>" in drawn)
+
+
+def test_a_pair_has_no_empty_rows_of_other_and_missing_values() -> None:
+    sex = Categorical("sex", ["F", "M", "X"], other=True, missing=True)
+    age = Integer("age", 0, 3, missing=True)
+    counts = np.zeros((5, 5))
+    counts[:2, :4] = 10
+    axes = (Axis.of(sex), Axis.of(age))
+    drawn = heat(PairView(("sex", "age"), axes, counts, 0.0))
+    assert re.findall(r'<text class="l"[^>]*>([^<]+)', drawn) == ["F", "M", "X"]
+    assert "Left out of sex, without records: other, (missing)." in drawn
+    assert "Left out of age, without records: (missing)." in drawn
+    counts[3, 4] = 5
+    drawn = heat(PairView(("sex", "age"), axes, counts, 0.0))
+    assert re.findall(r'<text class="l"[^>]*>([^<]+)', drawn) == ["F", "M", "X", "other"]
+    assert "Left out of age" not in drawn
 
 
 def test_long_lists_show_the_largest_and_the_others_as_one() -> None:

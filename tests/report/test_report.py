@@ -15,25 +15,30 @@ import numpy as np
 import pytest
 
 from margrave.account import Account
+from margrave.bounds.gls import Unbiased
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import LinearQuery
 from margrave.provenance import FitSpec, Provenance, PublicFacts
+from margrave.ratios import figure
 from margrave.release.beyond_bounds import beyond_bounds_words
 from margrave.release.coverage import coverage_of
 from margrave.release.numbers import numbers_of
 from margrave.report import Heading, render, write_report
 from margrave.report.charts import bars, heat
+from margrave.report.templating import unbroken
 from margrave.report.verdict import Verdict, verdict
 from margrave.report.views import (
     bound_views,
+    chance_information,
     column_views,
     mutual_information,
     noisy_counts,
+    pair_view,
     pair_views,
 )
 from margrave.report.wording import guarantee, related
-from margrave.schema import Integer, Real, Schema
+from margrave.schema import Categorical, Integer, Real, Schema
 from margrave.structural_zeros import StructuralZeros
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 from margrave.unit import AddRemovePerson, ReplaceRow
@@ -42,7 +47,7 @@ from tests.support import fake_model
 
 PLAIN = Provenance("any")
 
-VOID = {"meta", "br"}
+VOID = {"meta", "br", "wbr"}
 
 
 class Reader(HTMLParser):
@@ -70,7 +75,7 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text.append(data)
+        self.text.append(data.replace("\N{NO-BREAK SPACE}", " "))
 
 
 def read(page: str) -> Reader:
@@ -116,23 +121,54 @@ def test_a_purpose_that_rests_on_an_unreliable_number_is_no_use() -> None:
     )
 
 
+def test_lines_break_around_to_and_after_underscores_alone() -> None:
+    release = fake_model.release(schema=Schema.coded({"left_home": 2, "b": 3, "c": 2}))
+    page = render(release)
+    assert '<th scope="row">left_<wbr>home</th>' in page
+    assert re.search(r"<td>[\d.]+\xa0% to [\d.]+\xa0%</td>", page)
+    assert not re.search(r"<td>[^<]*\d %", page)
+    assert unbroken("2020-01-01 10:00 to beyond -3") == "2020-01-01\xa010:00 to beyond\xa0-3"
+
+
+def test_the_verdict_names_doubtful_columns_in_a_sentence() -> None:
+    for sizes, sentence in (
+        ({"a": 2, "b": 3, "c": 2}, "The main numbers of a, b and c: they are not reliable."),
+        ({"a": 2}, "The main number of a: it is not reliable."),
+    ):
+        schema = Schema.coded(sizes)
+        release = replace(
+            fake_model.release(schema=Schema.coded({"a": 2, "b": 3, "c": 2})),
+            schema=schema,
+            transcript=Transcript(()),
+        ).without_model("no model is needed")
+        assert sentence in of_release(release).not_for
+
+
 def test_values_beyond_a_bound_are_said_in_words() -> None:
     release = numbers_release([5_000, 20_000, 8_000, 900, 90_000], 1.0)
     words = " ".join(read(render(release)).text)
     assert "Values beyond its bounds may be missing from it: 73 % of the records" in words
+    assert "If such values exist, raise high in the schema of the next release." in words
 
 
 def test_noise_and_values_beyond_learned_bounds_are_said_apart_on_page_and_card() -> None:
     release = numbers_release([5_000, 20_000, 8_000, 900, 40], 1.0)
     price = replace(release.schema.column("price"), mean=(100.0, 90.0, 130.0))
     release = replace(release, schema=Schema([price]))
-    (sentence,) = beyond_bounds_words(release.schema.columns)
-    assert sentence.startswith("price: the 95 % interval of the mean reaches 10 below the estimate")
+    (sentence,) = beyond_bounds_words(
+        release.schema, numbers_of(release.schema, release.transcript, release.model, 0.95)
+    )
+    mean = next(n for n in release.numbers(details=True).to_pylist() if n["statistic"] == "mean")
+    below = figure(mean["estimate"] - mean["low"], 3)
+    assert sentence.startswith(f"price: the 95 % interval of the mean reaches {below} below")
     assert sentence in read(render(release)).text
     assert sentence in str(release)
     assert sentence in unescape(release._repr_html_())
     many = Schema([replace(price, name=f"c{i}") for i in range(5)])
-    assert "And likewise 2 more columns." in str(replace(release, schema=many))
+    (one,) = release.transcript.measurements
+    entries = Transcript(tuple(replace(one, clique=(c.name,)) for c in many.columns))
+    of_many = replace(release, schema=many, transcript=entries)
+    assert "And likewise 2 more columns." in str(of_many)
 
 
 def test_reliable_numbers_are_not_marked() -> None:
@@ -278,7 +314,7 @@ def test_pairs_that_say_nothing_have_no_chart() -> None:
 
 def test_what_was_never_measured_together_is_said_above_the_pairs() -> None:
     page = render(
-        release_of(measurement(("a", "b"), np.ones((2, 3)), 1.0), measurement(("c",), [1, 2], 1.0))
+        release_of(measurement(("a", "b"), np.ones((2, 3)), 0.1), measurement(("c",), [1, 2], 1.0))
     )
     pairs = page[page.index("<h2>Pairs</h2>") :]
     assert "c was never measured together with another column: its relations to others" in pairs
@@ -312,7 +348,8 @@ def test_pairs_that_the_noise_hides_are_no_use_anywhere() -> None:
     assert "Relations of a and b: the noise exceeds the average cell of each." in found.not_for
     words = " ".join(read(render(release)).text)
     assert said in words
-    assert words.count("The noise exceeds the average cell and hides the relation.") == 1
+    assert "a by b" not in words  # a chart would show noise
+    assert [v.names for v in pair_views(release)] == [("b", "c")]
     nothing = of_release(release_of(hidden))
     assert nothing.sentences[-1].endswith("relations can be used for none of these.")
     assert not any("Relations" in use for use in nothing.use_for)
@@ -331,7 +368,8 @@ def test_a_pair_whose_purpose_is_refused_is_no_use() -> None:
     assert "Relations of the 2 measured pairs, which the map shows." in of_release(release).use_for
     served = replace(PLAIN, workload=Workload({("a", "b"): 1.0}, ("share a by b",)))
     found = of_release(replace(release, provenance=served))
-    assert "share a by b: the main number of a is not reliable." in found.not_for
+    words = "the main number of a in all 2 groups of b is not reliable. Fewer codes of b,"
+    assert any(t.startswith(f"share a by b: {words}") for t in found.not_for)
     assert "Relations of 1 of the 2 measured pairs: b and c." in found.use_for
 
 
@@ -341,6 +379,83 @@ def test_a_purpose_whose_marginal_the_noise_hides_is_no_use() -> None:
     found = of_release(replace(release_of(hidden), provenance=served))
     assert "count by a, b: the marginal of a, b is not reliable." in found.not_for
     assert not any("count by" in use for use in found.use_for)
+
+
+def stays_by_ward(rows: int, scale: float) -> Any:
+    """A release of a number and a column of two groups, whose counts were measured together."""
+    schema = Schema([Categorical("ward", ["a", "b"]), Integer("stay", 0, 9)])
+    counts = np.full((2, 10), rows // 20)
+    whole = fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3}))
+    table = fake_model.TableModel(schema.domain, counts.astype(np.float64))
+    entry = measurement(("ward", "stay"), counts, scale)
+    return replace(
+        whole, schema=schema, model=table, transcript=Transcript((entry,)), provenance=PLAIN
+    )
+
+
+def test_a_pair_whose_means_by_group_are_not_reliable_is_for_counts_alone() -> None:
+    """The uses of a report are never those that `margrave numbers --by` marks."""
+    for scale, reliable in ((1.0, True), (60.0, False)):
+        release = stays_by_ward(2_000, scale)
+        means = [
+            n.reliable
+            for n in numbers_of(
+                release.schema, release.transcript, release.model, 0.95, ["stay"], "ward"
+            )
+            if n.statistic == "mean"
+        ]
+        assert all(means) == reliable
+        assert release.coverage.hidden == ()
+        found = of_release(release)
+        relations = [use for use in found.use_for if use.startswith("Relations")]
+        counts = [use for use in found.use_for if use.startswith("Counts by both")]
+        assert len(relations) == reliable
+        assert len(counts) == (not reliable)
+        if counts:
+            assert "some are not reliable: ward and stay." in counts[0]
+            assert found.mark == "partly"
+            assert found.sentences[-1].endswith("relations can be used for none of these.")
+
+
+def test_pairs_are_ranked_without_what_chance_gives() -> None:
+    """Unrelated columns in many noisy cells have more mutual information than related ones, and no chart."""
+    rng, noise = np.random.default_rng(1), 1.0
+    schema = Schema.coded({"a": 2, "b": 2, "c": 50})
+    related_pair = np.array([[400.0, 350.0], [350.0, 400.0]])
+    unrelated = rng.multinomial(1_500, np.full(100, 0.01)).reshape(2, 50) / 15.0
+    model = np.maximum(related_pair[:, :, None] / 1_500 * 15 + rng.normal(0, noise, (2, 2, 50)), 0)
+    entries = (
+        measurement(("a", "b"), related_pair, 1.0),
+        measurement(("b", "c"), 15 * unrelated, np.sqrt(2.0) * noise),
+    )
+    release = replace(
+        fake_model.release(schema=schema),
+        transcript=Transcript(entries),
+        model=fake_model.TableModel(schema.domain, model),
+        provenance=PLAIN,
+    )
+    by_model = {pair: pair_view(release, pair) for pair in (("a", "b"), ("b", "c"))}
+    one, other = (v.information for v in by_model.values() if v is not None)
+    assert other > one
+    assert release.coverage.hidden == ()
+    assert [v.names for v in pair_views(release)] == [("a", "b")]
+
+
+def test_chance_gives_what_noise_and_sampling_of_unrelated_columns_do() -> None:
+    rng, flat = np.random.default_rng(1), np.full((20, 15), 10.0)
+    schema = Schema.coded({"a": 20, "b": 15, "c": 2})
+    whole = replace(
+        fake_model.release(schema=schema),
+        model=fake_model.TableModel(schema.domain, np.stack([flat / 2, flat / 2], axis=2)),
+    )
+    view = pair_view(whole, ("a", "b"))
+    assert view is not None
+    for scale in (1e-9, 2.0):
+        tables = (rng.multinomial(3_000, np.full(300, 1 / 300)) for _ in range(50))
+        noisy = [t.reshape(20, 15) + rng.normal(0.0, scale, flat.shape) for t in tables]
+        unbiased = Unbiased(schema.domain, Transcript((measurement(("a", "b"), flat, scale),)))
+        simulated = np.mean([mutual_information(t) for t in noisy])
+        assert chance_information(unbiased, view) == pytest.approx(simulated, rel=0.15)
 
 
 def of_release(release: Any) -> Verdict:
@@ -409,7 +524,8 @@ def test_bars_show_every_code_or_sum_neighbors(size: int) -> None:
 
 def test_heat_maps_stay_small() -> None:
     release = fake_model.release(schema=Schema.coded({"a": 300, "b": 90, "c": 3}))
-    (view,) = [v for v in pair_views(release) if v.names == ("a", "b")]
+    view = pair_view(release, ("a", "b"))
+    assert view is not None
     drawn = heat(view)
     read(drawn)
     assert drawn.count('class="h"') <= 1600

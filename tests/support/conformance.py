@@ -50,7 +50,6 @@ from margrave.mechanisms import (
     Repeated,
     ResidualPlanner,
 )
-from margrave.mechanisms.fem import MIN_ROUNDS
 from margrave.models import (
     CELLS_PER_MB,
     AnnealedFit,
@@ -245,12 +244,19 @@ def plain(name: str, domain: Domain) -> Mechanism:
 
 
 def hurried(mechanism: Any) -> Any:
-    """The mechanism with a fit that trains briefly, if it trains, and few samples: for thousands of runs of checks to
-    which it is all the same how good the model is."""
-    if isinstance(mechanism, FEM):
-        return replace(
-            mechanism, samples=min(mechanism.samples, 5), rounds=mechanism.rounds or MIN_ROUNDS
-        )
+    """The mechanism with a fit that trains briefly, if it trains, few samples and few rounds: for thousands of runs of
+    checks to which it is all the same how good the model is."""
+    match mechanism:
+        case FEM():
+            return replace(
+                mechanism, samples=min(mechanism.samples, 5), rounds=mechanism.rounds or 6
+            )
+        case Repeated():
+            return replace(mechanism, runs=2, mechanism=hurried(mechanism.mechanism))
+        case AIMPub():
+            return replace(mechanism, rounds=min(mechanism.rounds or 6, 6))
+        case JAMPGM():
+            mechanism = replace(mechanism, rounds=min(mechanism.rounds or 3, 3))
     match getattr(mechanism, "fit", None):
         case ParticleFit() as fit:
             fit = replace(
@@ -265,9 +271,7 @@ def hurried(mechanism: Any) -> Any:
             )
         case AnnealedFit() as fit:
             fit = replace(fit, components=16, steps=3, doublings=2)
-        case GraphicalFit() as fit if isinstance(
-            mechanism, JAMPGM
-        ):  # which fits a dozen models in a run
+        case GraphicalFit() as fit if isinstance(mechanism, JAMPGM | NAPSUMQ):
             fit = replace(fit, steps=1, tolerance=0.1)
         case _:
             return mechanism
@@ -542,6 +546,8 @@ def _remember_answers(model: Any) -> Any:
 def remembering(mechanism: Any, kind: type[Remembered] = Remembered) -> Any:
     """The mechanism with a fit that is remembered, if it has one. Fitting sees answers alone, so a replay loses nothing
     by it."""
+    if isinstance(mechanism, Repeated):
+        return replaced_in(mechanism, mechanism=remembering(mechanism.mechanism, kind))
     if "fit" not in {f.name for f in fields(mechanism)}:
         return mechanism
     return standing_in(mechanism, kind(mechanism.estimator()))
@@ -549,6 +555,12 @@ def remembering(mechanism: Any, kind: type[Remembered] = Remembered) -> Any:
 
 def standing_in(mechanism: Any, fit: Any) -> Any:
     """The mechanism with something else called in the place of its fit, which it would refuse for its kind."""
+    return replaced_in(mechanism, fit=fit)
+
+
+def replaced_in(mechanism: Any, /, **parameters: Any) -> Any:
+    """The mechanism with other values of some parameters, unchecked."""
     other = copy(mechanism)
-    object.__setattr__(other, "fit", fit)
+    for name, value in parameters.items():
+        object.__setattr__(other, name, value)
     return other

@@ -43,7 +43,7 @@ from margrave.testing.loss import BUDGETS, ratios
 from tests.mechanisms.test_replay import cases_of, drawn
 from tests.support import mutants
 from tests.support.audit import Bound, audit_loss, audit_noise, quick
-from tests.support.conformance import CASES, OWN_COLUMNS, Estimated, hurried
+from tests.support.conformance import CASES, OWN_COLUMNS, Estimated, hurried, remembering
 from tests.support.faults import COPIES, DENIALS, KILLS
 from tests.support.freshness import UNKNOWN, commit_of, freshness, head, uncommitted
 from tests.support.fuzz import LOADERS
@@ -191,7 +191,8 @@ def _replayed(combination: tuple[str, Unit], seconds: float) -> tuple[int, float
         mechanism, one, others = drawn(
             cases[i % len(cases)], unit, np.random.default_rng([i, 77]), NEIGHBOURS
         )
-        found = ratios(hurried(mechanism), unit, [(one, others)], BUDGETS[i % len(BUDGETS)], seed=i)
+        budget, pairs_of = BUDGETS[i % len(BUDGETS)], [(one, others)]
+        found = ratios(remembering(hurried(mechanism)), unit, pairs_of, budget, seed=i)
         worst = max(worst, *(float(ratio) for _, ratio in found))
         pairs += len(others)
     return pairs, worst
@@ -306,7 +307,7 @@ def set_apart(mechanism: Any) -> str:
             continue
         if isinstance(value, Estimated):
             parts.append("an estimate in place of the posterior")
-        elif f.name == "fit":
+        elif f.name in ("fit", "mechanism"):
             parts.append(f"{type(value).__name__}({set_apart(value)})")
         else:
             parts.append(f"{f.name}={value!r}")

@@ -301,7 +301,10 @@ def alive() -> list[Any]:
     queue = gc.get_objects()
     seen = {id(o): o for o in queue}
     while queue:
-        held = [o for o in gc.get_referents(*queue) if isinstance(o, (np.ndarray, dict, tuple))]
+        # by type: to ask a proxy for its class fails once its object is gone
+        held = [
+            o for o in gc.get_referents(*queue) if issubclass(type(o), (np.ndarray, dict, tuple))
+        ]
         queue = list({id(o): o for o in held if id(o) not in seen}.values())
         seen |= {id(o): o for o in queue}
     return [value for value in seen.values() if type(value) not in weakref.ProxyTypes]

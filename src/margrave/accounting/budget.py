@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -132,6 +132,7 @@ class Budget:
 # quasi-convex and rho(t) quasi-concave, also as functions of log t, and golden section finds the optimum.
 
 
+@lru_cache
 def rho_for(epsilon: float, delta: float) -> float:
     """Return ``max_t (log delta + t epsilon + t log(1 + 1/t) + log(1 + t)) / (t (1 + t))``, rounded
     down.
@@ -147,6 +148,7 @@ def rho_for(epsilon: float, delta: float) -> float:
         return _float_down((Decimal(delta).ln() + t * Decimal(epsilon) + _gain(t)) / (t * (1 + t)))
 
 
+@lru_cache
 def epsilon_for(rho: Fraction, delta: float) -> float:
     """Return ``min_t (1 + t) rho − (log delta + t log(1 + 1/t) + log(1 + t)) / t``, rounded up; at
     least 0.

@@ -16,11 +16,11 @@ from margrave.errors import LedgerError
 class OpenLedger:
     """An open ledger file, and the state that its lines add up to."""
 
-    def __init__(self, path: Path, mode: Mode, *, identity: str = "") -> None:
+    def __init__(self, path: Path, mode: Mode) -> None:
         self.path, self.state = path, LedgerState()
         self._last: dict[str, tuple[int, str, Fraction, Fraction]] = {}
         self._uncommitted: dict[str, tuple[int, str, Fraction, Fraction]] = {}
-        self._file = ChainedFile(path, "ledger", mode=mode, identity=identity)
+        self._file = ChainedFile(path, "ledger", mode=mode)
 
     @property
     def identity(self) -> str:

@@ -49,7 +49,6 @@ class ChainedFile:
         kind: What it must be.
         mode: SQLite's: ``ro``, ``rw``, or ``rwc`` to begin a file that is missing or empty, for its owner alone.
         hold: Keep every other process out until ``close``, instead of for a transaction.
-        identity: The identity of a file to begin: 16 hexadecimal digits, or random.
 
     Raises:
         LedgerError: The file is missing, damaged, in use or of another kind.
@@ -58,9 +57,7 @@ class ChainedFile:
 
     _connection: sqlite3.Connection | None = None
 
-    def __init__(
-        self, path: str | Path, kind: Kind, *, mode: Mode, hold: bool = False, identity: str = ""
-    ) -> None:
+    def __init__(self, path: str | Path, kind: Kind, *, mode: Mode, hold: bool = False) -> None:
         pragmas = (
             "synchronous = EXTRA",
             "fullfsync = 1",  # macOS: have the disk write out its own cache too
@@ -70,7 +67,7 @@ class ChainedFile:
         self.path, self.kind, self.id = Path(path), kind, ""
         self.lines, self.head = 0, ""
         self.begun = False  # by this object
-        self._mode, self._hold, self._new_id = mode, hold, identity
+        self._mode, self._hold = mode, hold
         self._broken, self._owner = False, os.getpid()
         if sqlite3.sqlite_version_info < (3, 37):
             raise LedgerError(
@@ -227,10 +224,11 @@ class ChainedFile:
             return False
         if self._rows("PRAGMA application_id") != [(APPLICATION_ID[self.kind],)]:
             raise self._not_one()
-        if self._rows("PRAGMA user_version") != [(VERSION,)]:
+        ((version,),) = self._rows("PRAGMA user_version")
+        if version != VERSION:
             raise LedgerError(
-                f"{self.path} is of a version that this margrave does not know.",
-                remedy="Use the margrave that wrote it, or a newer one.",
+                f"{self.path} is of version {version} of the format, and this margrave reads version {VERSION}.",
+                remedy="Use the margrave that wrote it.",
             )
         if self._rows("PRAGMA journal_mode") != [("delete",)]:
             raise LedgerError(
@@ -249,7 +247,7 @@ class ChainedFile:
             self._rows(statement)
         self._rows(f"PRAGMA application_id = {APPLICATION_ID[self.kind]}")
         self._rows(f"PRAGMA user_version = {VERSION}")
-        self.id = self._new_id or secrets.token_hex(8)
+        self.id = secrets.token_hex(8)
         self.head = _next_head("", f"{self.kind} {self.id}")
         self._rows("INSERT INTO meta VALUES (1, ?, 0, ?)", self.id, self.head)
 

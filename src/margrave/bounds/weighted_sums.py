@@ -7,6 +7,7 @@ what the weights leave of the values.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,7 +67,7 @@ def weighted_sums(
     estimate: GLSEstimate,
     domain: Domain,
     transcript: Transcript,
-    group: tuple[Attribute, int] | None = None,
+    group: Mapping[Attribute, int] | None = None,
 ) -> WeightedSums | None:
     """Return the sums over one column's counts that a transcript has; None without one.
 
@@ -74,24 +75,24 @@ def weighted_sums(
         estimate: The estimate of the counts, of all records or of the group.
         domain: The columns.
         transcript: The noisy answers.
-        group: The records with this code of another column; None for all records.
+        group: The records with these codes of other columns; None for all records.
 
     Privacy:
         None spent: noisy answers only.
     """
     (column,) = estimate.clique
-    by = () if group is None else (group[0],)
+    group = group or {}
     weights, answers, variances, scales, cells = [], [], [], [], 0
     for m in transcript.measurements:
-        if not {column, *by} <= set(m.clique) or not _weighs_alone(m, column, domain):
+        if not {column, *group} <= set(m.clique) or not _weighs_alone(m, column, domain):
             continue
-        if any(a in m.query.groups for a in by):
+        if any(a in m.query.groups for a in group):
             continue
         values = np.asarray(m.values, dtype=np.float64)
         left = list(m.clique)
-        if group is not None:
-            values = np.take(values, group[1], axis=left.index(group[0]))
-            left.remove(group[0])
+        for a, code in group.items():
+            values = np.take(values, code, axis=left.index(a))
+            left.remove(a)
         at = left.index(column)
         own = values.sum(axis=tuple(i for i in range(len(left)) if i != at))
         weights.append(m.query.matrices[column].astype(np.float64))

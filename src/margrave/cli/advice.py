@@ -38,7 +38,7 @@ class Advice:
                     "epsilon": p.epsilon,
                     "delta": p.delta,
                     "error": p.error,
-                    "likely_reliable": 0 if p.verdicts is None else len(p.verdicts.likely),
+                    "likely_reliable": None if p.verdicts is None else list(p.verdicts.expected),
                     **p.risk.to_dict(),
                 }
                 for p in self.plans
@@ -58,8 +58,9 @@ def advice_on(run: Run, rows: int, workload: Workload | None) -> Advice:
 def risk_in_words(risk: AttackRisk) -> str:
     """Return the risk in a line."""
     return (
-        f"advantage at most {percent(risk.advantage, '.2g')}; at {percent(risk.at, '.2g')} false accusations,"
-        f" at most {percent(risk.power, '.2g')} right ones"
+        f"advantage at most {percent(risk.advantage, '.2g')}; an attacker who wrongly accuses"
+        f" {percent(risk.at, '.2g')} of those outside the table finds at most"
+        f" {percent(risk.power, '.2g')} of those in it"
     )
 
 
@@ -84,7 +85,8 @@ def show_advice(advice: Advice) -> None:
     )
     out.print(
         f"{reliable * are_forecast}Advantage: right minus wrong accusations of an attacker who knows all other rows,"
-        " at most. Found at 1 %: right accusations while 1 of 100 are wrong, at most. The error is that of the noisy"
+        " at most. Found at 1 %: the share that this attacker finds of those in the table, at most, by wrongly accusing"
+        " 1 % of those outside it. The error is that of the noisy"
         " counts of a typical marginal. An epsilon of 1 is the usual start; above 10 little is promised.",
         style="dim",
     )

@@ -29,7 +29,7 @@ from margrave.inference import (
 from margrave.inference.datasets import Source
 from margrave.inference.estimate import Caveat
 from margrave.inference.names import check_names
-from margrave.inference.printed import lines_of
+from margrave.inference.printed import footnotes, lines_of
 from margrave.progress import reporting
 from margrave.release import Release
 
@@ -180,28 +180,39 @@ def show(answer: AnalysisAnswer) -> None:
     """Print one analysis: estimates, contrasts, the test and the notes."""
     show_data_sets(answer)
     show_numbers(answer)
-    _show_notes(answer, answer.found.caveats)
+    _show_footnotes(answer.found.footnotes)
+    for caveat in answer.found.caveats:
+        _show_note(str(caveat), decisive=caveat.decisive)
 
 
 def show_several(answered: Sequence[AnalysisAnswer]) -> None:
-    """Print analyses of the same data sets, and notes of several of them once, below all."""
-    titles: dict[Caveat, list[str]] = {}
+    """Print analyses of the same data sets, each with its own notes, and notes of several of them once, below all."""
+    titles: dict[str, list[str]] = {}
     for a in answered:
-        for caveat in dict.fromkeys(a.found.caveats):
-            alike = replace(caveat, names=())
-            titles.setdefault(alike, []).append(a.request.title)
-    shared = {alike: own for alike, own in titles.items() if len(own) > 1 and not alike.decisive}
+        for text in dict.fromkeys(t for c in a.found.caveats for t in _general(c)):
+            titles.setdefault(text, []).append(a.request.title)
+    shared = {text: own for text, own in titles.items() if len(own) > 1}
     out = console()
     show_data_sets(answered[0])
     for a in answered:
         out.print(f"\n[bold]{escape(a.request.title)}[/]")
         show_numbers(a)
-        _show_notes(a, [c for c in a.found.caveats if replace(c, names=()) not in shared])
-    if shared:
-        out.print("\n[bold]Notes on several analyses[/]")
-    for caveat, own in shared.items():
-        about = "all analyses" if len(own) == len(answered) else "; ".join(own)
-        out.print(f"[dim]Note on {escape(about)}: {escape(str(caveat))}[/]")
+        for caveat in a.found.caveats:
+            rest = replace(caveat, general="") if caveat.general in shared else caveat
+            if caveat.decisive or str(rest) not in shared:
+                _show_note(str(rest), decisive=caveat.decisive)
+    out.print("\n[bold]Notes on all analyses[/]")
+    _show_footnotes(footnotes([e for a in answered for e in a.found], answered[0].found.level))
+    for text in (t for t, own in shared.items() if len(own) == len(answered)):
+        _show_note(text)
+    for text, own in ((t, own) for t, own in shared.items() if len(own) < len(answered)):
+        _show_note(text, f" on {'; '.join(own)}")
+
+
+def _general(caveat: Caveat) -> list[str]:
+    """Return the sentences of a caveat that notes of other analyses may repeat: decisive ones stay with their table."""
+    own = [] if caveat.decisive else [str(replace(caveat, general=""))]
+    return [*own, *filter(None, [caveat.general])]
 
 
 def show_data_sets(answer: AnalysisAnswer) -> None:
@@ -216,12 +227,14 @@ def show_numbers(answer: AnalysisAnswer) -> None:
     found, out = answer.found, console()
     for line in lines_of([*found, *answer.contrasts], found.level, out.width):
         out.print(escape(line), soft_wrap=True)  # no number and no name is cut
-    for line in found.footnotes:
-        out.print(f"[dim]{escape(line)}[/]")
     if answer.test is not None:
         out.print(escape(f"Test of {', '.join(answer.test.names)}: {answer.test}"))
 
 
-def _show_notes(answer: AnalysisAnswer, caveats: Iterable[Caveat]) -> None:
-    for caveat in caveats:
-        console().print(f"[{'bold' if caveat.decisive else 'dim'}]Note: {escape(str(caveat))}[/]")
+def _show_footnotes(lines: Iterable[str]) -> None:
+    for line in lines:
+        console().print(f"[dim]{escape(line)}[/]")
+
+
+def _show_note(text: str, about: str = "", *, decisive: bool = False) -> None:
+    console().print(f"[{'bold' if decisive else 'dim'}]Note{escape(about)}: {escape(text)}[/]")

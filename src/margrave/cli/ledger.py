@@ -12,7 +12,6 @@ from margrave._card import counted
 from margrave.accounting import Budget, Ledger
 from margrave.accounting.budget import thresholds_in_words
 from margrave.accounting.ledger_state import DatasetState
-from margrave.accounting.old_ledger import import_ledger
 from margrave.accounting.strength import advised_delta
 from margrave.cli.options import (
     echo_json,
@@ -160,19 +159,6 @@ def recover_command(file: str, as_json: bool) -> None:
         echo_json({"lines": lines})
     else:
         echo(f"{file} is sound: {counted(lines, 'line')}.")
-
-
-@ledger_command.command("import")
-@click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW")
-@json_option
-def import_command(old: str, new: str, as_json: bool) -> None:
-    """Write the caps, runs and debits of OLD, a ledger in text, to NEW. OLD stays as it is: keep it from use."""
-    lines = import_ledger(old, new)
-    if as_json:
-        echo_json({"lines": lines})
-    else:
-        echo(f"{new} has the {counted(lines, 'line')} of {old}.")
 
 
 @ledger_command.command("register-schema")

@@ -21,6 +21,7 @@ from margrave.release.beyond_bounds import (
 )
 from margrave.release.diagnostics import known_together
 from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
+from margrave.release.number import TOLERANCE
 from margrave.release.numbers import (
     category_words,
     clipping_words,
@@ -88,10 +89,11 @@ def numbers_command(
         for sentence in _not_together(release, apart, by):
             console().print(escape(sentence))
     if marked := [n for n in chosen[:rows] if not n.reliable]:
-        console().print(f"{_marked_words(marked, chosen[:rows])}.")
+        console().print(marked_words(marked, chosen[:rows]))
     shown = [release.schema.column(name) for name in wanted if name not in apart]
     for sentence in (
-        *beyond_bounds_words(shown, level, by),
+        *clipping_words(release.schema, release.transcript, chosen[:rows], level),
+        *beyond_bounds_words(release.schema, chosen, level, by),
         *bounds_of_another_run_words(release.schema, [c.name for c in shown]),
         *open_ends_words(chosen[:rows]),
     ):
@@ -145,6 +147,7 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
     )
     out = console()
     for sentence in (
+        *clipping_words(release.schema, release.transcript, ordered[:max_rows]),
         *learned_bounds_words(release.schema),
         *bounds_of_another_run_words(release.schema, release.schema.domain.attributes),
         *_category_words(release),
@@ -155,7 +158,7 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
     if release.account.left_out:
         out.print(escape(release.account.left_out))
     if marked:
-        out.print(f"{_marked_words(marked, found)}, or the synthetic rows differ.")
+        out.print(marked_words(marked, found))
     for n in marked:
         if sentence := _other_mean(n, release):
             out.print(escape(sentence))
@@ -163,10 +166,13 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
         out.print(escape(f"{hidden_spread_words(release.schema, column)}"))
 
 
-def _marked_words(marked: Sequence[ColumnNumber], found: Sequence[ColumnNumber]) -> str:
+def marked_words(marked: Sequence[ColumnNumber], found: Sequence[ColumnNumber]) -> str:
+    """Return how many numbers are not reliable, and the rule."""
     return (
-        f"{len(marked):,} of {len(found):,} are not reliable: noise, wide bins or clipping may move them by more than"
-        " 0.05 standard deviations, and by more than 5 % unless a mean is far from zero"
+        f"{len(marked):,} of {len(found):,} are not reliable. A reliable number is off by at most"
+        f" {percent(TOLERANCE, 'g')} or {TOLERANCE:g} standard deviations of its column, whichever is more. For dates"
+        " and for values far from zero, such as years, only the standard deviations count, except in totals. Noise,"
+        " wide bins, clipping, or synthetic rows that differ can exceed that."
     )
 
 
@@ -195,7 +201,7 @@ def _other_mean(n: ColumnNumber, release: Release) -> str:
 
 
 def show_numbers(title: str, numbers: Sequence[ColumnNumber]) -> None:
-    """Print one line per number, with a mark if it is not reliable, and what clipping may bias."""
+    """Print one line per number, with a mark if it is not reliable."""
     console().print(f"[bold]{escape(title)}[/]")
     table = Table(box=None, pad_edge=False)
     grouped = any(n.group for n in numbers)
@@ -210,5 +216,3 @@ def show_numbers(title: str, numbers: Sequence[ColumnNumber]) -> None:
         of = (n.group,) if grouped else ()
         table.add_row(*map(escape, (n.column, n.statistic, *of, n.words)), mark)
     console().print(table, crop=False)
-    for sentence in clipping_words(numbers):
-        console().print(escape(sentence))

@@ -36,7 +36,7 @@ from margrave.cli.options import (
 from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
 from margrave.hidden_columns import hidden_words
-from margrave.learning_stage import budget_for, learning_warning
+from margrave.learning_stage import budget_for, rows_to_learn
 from margrave.planning import Plan
 from margrave.ratios import percent
 from margrave.report.wording import nothing_asked
@@ -123,8 +123,8 @@ def plan_command(
         purposes=purposes,
     )
     made = run.plan(expected_rows, workload=wanted)
-    if warning := learning_warning(schema, budget, protected, expected_rows):
-        echo(f"Warning: {warning}", err=True)
+    if note := rows_to_learn(schema, budget, protected, rows):
+        echo(f"Note: {note}", err=True)
     advice = advice_on(run, expected_rows, wanted) if advise else None
     room = None if ledger is None else _room(ledger, str(dataset))
     if as_json:
@@ -155,7 +155,7 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
     out = console()
     if planned.verdicts is not None:
         out.print(f"{planned.verdicts.words}\n", markup=False)
-    more = ", and minutes for the posterior" if planned.posterior else ""
+    more = ", more if the posterior mixes slowly" if planned.posterior else ""
     time = "unknown: the search for records takes an unpredictable time"
     if planned.seconds is not None:
         time = f"{planned.seconds:,.0f} s of processor time with {planned.rows:,} rows, on two cores{more}"
@@ -205,7 +205,7 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
     for n in planned.noise:
         share = (
             "over 100 %"
-            if n.verdict(planned.rows)
+            if n.is_mostly_noise(planned.rows)
             else percent(n.expected_error / max(planned.rows, 1), ".3g")
         )
         many = f"{'at most ' * n.at_most}{n.marginals:,}" + (

@@ -14,9 +14,10 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo
+from margrave.errors import ModelTooLargeError
 from margrave.models import fit_named
-from margrave.progress import reporting
 from margrave.release import Release
+from margrave.release.refitting import check_refit
 
 
 @click.command("refit")
@@ -59,10 +60,17 @@ def refit_command(
     check_ending(output, ".margrave", "--release")
     model_fit = fit_named(fit)
     release = Release.load(release_path, max_mb=max_release_mb)
-    with reporting(not as_json) as progress:
-        progress("fitting", 0.0)
-        refitted = release.refit(model_fit, seed=seed, max_model_mb=max_model_mb)
-        progress("fitting", 1.0)
+    try:
+        check_refit(model_fit, release.schema.domain, release.transcript, max_model_mb)
+    except ModelTooLargeError as error:
+        remedy = "Give --fit particles or --fit genetic, which do not grow with the marginals, or raise --max-model-mb."
+        raise ModelTooLargeError(error.message, remedy=remedy) from None
+    cost = release.refit_cost(model_fit)
+    echo(
+        f"This takes about {cost.seconds:,.0f} s of processor time and {cost.mb:,.0f} MB of memory.",
+        err=True,
+    )
+    refitted = release.refit(model_fit, seed=seed, max_model_mb=max_model_mb, progress=not as_json)
     refitted.save(output, overwrite=overwrite)
     if as_json:
         echo_json({"fit": fit, "release": output})

@@ -51,7 +51,7 @@ from margrave.custodian import NOT_PRIVATE
 from margrave.data import TABLE_CATALOG, TableSource
 from margrave.data.writer import write_table
 from margrave.errors import InputError, LedgerError
-from margrave.learning_stage import budget_for, learning_warning
+from margrave.learning_stage import budget_for, rows_to_learn
 from margrave.mechanisms import Mechanism
 from margrave.profiling import (
     backward_rows,
@@ -64,9 +64,9 @@ from margrave.progress import reporting
 from margrave.purposes import open_ended, purposes_of
 from margrave.release import Release
 from margrave.release.numbers import headlines, numbers_of
+from margrave.release.purpose_verdicts import purpose_verdicts
 from margrave.release.sampling import check_memory, rows_if_unknown
 from margrave.report import Heading, Page
-from margrave.report.verdict import doubts, doubts_words
 from margrave.report.wording import contradicted, nothing_asked, related
 from margrave.run import Run, settled_unit
 from margrave.schema import Schema
@@ -238,7 +238,7 @@ def synthesize_command(
     warn_weak(budget)
     notes = [
         "" if ledger else ledger_note({**inputs, **outputs}),
-        learning_warning(schema, budget, protected, None),
+        rows_to_learn(schema, budget, protected, None),
     ]
     with keeper.watching(), reporting(not as_json) as progress:
         release = keeper.release = run.synthesize(
@@ -422,10 +422,10 @@ def _tell(
         echo(f"Left out, because the noise hides their values: {', '.join(hidden)}.")
     numbers = numbers_of(release.schema, release.transcript, release.model, 0.95)
     main = headlines(numbers)
-    for purpose in release.purposes:
-        names = doubts(release, purpose, numbers)
-        doubt = f" Do not use it: {doubts_words(names)}."
-        echo(f"Made for {purpose.words}.{doubt if names else ''}")
+    for purpose in purpose_verdicts(release, numbers):
+        doubt = f" Do not use it: {purpose.warning}." if purpose.doubts else ""
+        rest = f"{purpose.gap} {purpose.remedy}".strip()
+        echo(f"Made for {purpose.support.words}.{doubt} {rest}".rstrip())
     if words_on_pairs := related(release.coverage):
         echo(" ".join(words_on_pairs))
     show_headlines(release, main)

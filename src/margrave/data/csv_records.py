@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from margrave._kernel import kernel
+from margrave._kernel import kernel, run_or_compile
 from margrave.types import IntArray
 
 CHUNK_BYTES = 1 << 22
@@ -53,7 +53,8 @@ def count_records(path: Path, separator: str, *, compressed: bool) -> Records:
         if file.read(len(BOM_UTF8)) != BOM_UTF8:
             file.seek(0)
         while chunk := file.read(CHUNK_BYTES):
-            _scan(np.frombuffer(chunk, dtype=np.uint8), ord(separator), state)
+            scanned = np.frombuffer(chunk, dtype=np.uint8)
+            run_or_compile(_scan, len(chunk), scanned, ord(separator), state)
     return _ended(state)
 
 

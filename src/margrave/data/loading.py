@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,14 @@ from margrave.data.readers import File
 from margrave.data.row_hash import RowKey
 from margrave.data.spark_frames import spark_frame
 from margrave.data.spark_scans import SparkScans
-from margrave.data.table import MemoryTable, Table
+from margrave.data.table import MemoryTable
 from margrave.domain import Codes, code_dtype
 from margrave.error_sanitizer import hide_rows, reveal_table
 from margrave.errors import DataError, InputError
 from margrave.frames import collected, columns_of, names_of
+from margrave.marginal.counting import count_cliques
 from margrave.schema import (
     Categorical,
-    ColumnSource,
     Integer,
     Ordinal,
     Preflight,
@@ -38,14 +38,12 @@ from margrave.schema import (
     check_schema_given,
     schema_of,
 )
-from margrave.schema.alarms import how_to_accept
 from margrave.schema.elapsed_values import names_to_read
 from margrave.schema.missing_codes import encode_with_missing_codes
 from margrave.schema.parts import source_name
 from margrave.schema.spellings import folded
-from margrave.schema.usual_values import are_usual_categories
-from margrave.schema.validation import READ_OFF
-from margrave.types import FloatArray, IntArray
+from margrave.schema.usual_values import listed_columns
+from margrave.types import Clique, FloatArray, IntArray
 
 
 @hide_rows
@@ -117,22 +115,27 @@ def _in_memory(source: Any, schema: Schema, total: bool) -> MemoryTable | None:
 
 @hide_rows
 def check_rows(source: Any, schema: Schema) -> Preflight:
-    """Return the counts of values outside the schema and of persons, with guesses at lost values; for the custodian."""
+    """Return the counts of values outside the schema and of persons, with guesses at lost values; for the custodian.
+
+    Its ``drafted`` are the columns whose listed categories all occur.
+    """
     numbering = numbering_of(schema)
     opened = open_source(source, wanted_columns(schema)) or source
     if not is_large(opened, schema):
         try:
-            _, persons, found = read_pieces(
+            pieces, persons, found = read_pieces(
                 opened, schema, numbering, causes=True, limit=MemoryTable.max_code_bytes
             )
             known = None if persons is None or numbering is None else numbering.check(persons)
-            return replace(found, persons=known)
+            codes = Codes(schema.domain, np.concatenate([p.values for p in pieces], axis=1))
+            counts = count_cliques(codes, [(c.name,) for c in listed_columns(schema.columns)])
+            return replace(found, persons=known, drafted=categories_in_rows(schema, counts))
         except _TooLarge:
             pass
     reading = Reading(schema, RowKey(), causes=True)
     checks = Checks(schema, reading.key)
     Scans(batches_of(opened, schema)).run(reading, checks)
-    return checks.preflight()
+    return replace(checks.preflight(), drafted=categories_in_rows(schema, checks.columns()))
 
 
 class _TooLarge(Exception):
@@ -150,29 +153,16 @@ def _code_bytes(rows: int, schema: Schema) -> int:
     return rows * len(schema.columns) * np.dtype(code_dtype(schema.domain.sizes)).itemsize
 
 
-def categories_in_rows(table: Table, accepted: Collection[str] = ()) -> str:
-    """Return a sentence that names the columns whose listed categories all occur, with none beside them; "" if none.
+def categories_in_rows(schema: Schema, counts: Mapping[Clique, IntArray]) -> tuple[str, ...]:
+    """Return the columns whose listed categories all occur, with none beside them, from the counts of single columns.
 
     **Privacy:** NOT private: a fact about the rows, for the custodian alone.
     """
-    listed = [
-        c.name
-        for c in table.schema.columns
-        if isinstance(c, Categorical | Ordinal)
-        and f"read: {c.name}" not in accepted
-        and not are_usual_categories(c.categories)
-        and _all_occur(table, c)
-    ]
-    return (
-        f"Every listed category occurs in the rows, in columns {', '.join(listed)}. {READ_OFF} If they were,"
-        f" {how_to_accept([f'read: {name}' for name in listed])}."
-        if listed
-        else ""
-    )
+    return tuple(c.name for c in listed_columns(schema.columns) if _all_occur(counts[c.name,], c))
 
 
-def _all_occur(table: Table, column: Categorical | Ordinal) -> bool:
-    occurring, listed = table.count([(column.name,)])[column.name,] > 0, len(column.categories)
+def _all_occur(counts: IntArray, column: Categorical | Ordinal) -> bool:
+    occurring, listed = counts > 0, len(column.categories)
     return bool(
         occurring[:listed].all() and not occurring[listed : column.size - column.missing].any()
     )
@@ -320,7 +310,7 @@ def _numbers(
         for column in numeric:
             for piece in found[column.name]:
                 points = column.points(piece)[0]
-                stated = schema.sources.get(column.name, ColumnSource()).missing_codes
+                stated = schema.source(column.name).missing_codes
                 encoded = encode_with_missing_codes(column, piece, stated)
                 lost = encoded.outside if column.outside == "missing" else np.False_
                 pieces[column.name].append(points[np.isfinite(points) & ~encoded.empty & ~lost])

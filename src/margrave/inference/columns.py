@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from margrave.errors import InputError, did_you_mean
+from margrave._card import listed_within
+from margrave.errors import InputError, did_you_mean, other_column
 from margrave.release.conditions import codes_of, range_form
 from margrave.schema import Schema
-from margrave.schema.categorical import NO, YES
+from margrave.schema.categorical import NO, TRUTHS, YES
 from margrave.schema.column import abbreviate
 from margrave.types import FloatArray
+
+#: Attribute of a frame: the columns that the schema leaves out.
+IGNORED = "ignored"
 
 
 def column_of(frame: pd.DataFrame, name: str) -> pd.Series:
@@ -21,7 +26,7 @@ def column_of(frame: pd.DataFrame, name: str) -> pd.Series:
     if not isinstance(name, str) or name not in frame.columns:
         raise InputError(
             f"There is no column {name!r}.",
-            remedy=f"{did_you_mean(name, map(str, frame.columns))}The columns are: {some(frame.columns)}.",
+            remedy=other_column(name, [*map(str, frame.columns)], frame.attrs.get(IGNORED, ())),
         )
     return frame[name]
 
@@ -149,6 +154,15 @@ def _truth(name: str, value: Any) -> bool:
     return text in YES
 
 
+def label_of(value: Any) -> str:
+    """Return a value as the schema and the rows of a release write it.
+
+    >>> label_of(True), label_of(3)
+    ('true', '3')
+    """
+    return TRUTHS[not value] if isinstance(value, bool | np.bool_) else str(value)
+
+
 def is_number(column: pd.Series) -> bool:
     """Return whether a column holds numbers or truth values."""
     return bool(pd.api.types.is_numeric_dtype(column.dtype))
@@ -189,6 +203,19 @@ def first_few(values: Any) -> str:
     few = texts if len(texts) <= 4 else texts[:3]
     more = len(texts) - len(few)
     return ", ".join(few) + (f" and {more:,} more" if more else "")
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Return names of estimates in one line: those of groups as their quantity, and the values of the first groups.
+
+    >>> first_names(["mean(stay) | ward = a", "mean(stay) | ward = b"]), first_names(["stay", "ward"])
+    ('mean(stay) | ward = a, b', 'stay, ward')
+    """
+    quantity, _, group = names[0].partition(" | ")
+    stem = f"{quantity} | {group.partition(' = ')[0]} = "
+    if len(names) < 2 or not all(name.startswith(stem) for name in names):
+        return first_few(names)
+    return stem + listed_within([name.removeprefix(stem) for name in names])
 
 
 def some(values: Any, between: str = ", ") -> str:

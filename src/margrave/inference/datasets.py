@@ -16,7 +16,7 @@ from margrave._fields import is_number, is_whole
 from margrave.errors import InputError
 from margrave.formula import Functions
 from margrave.release.conditional import Conditional
-from margrave.schema import Categorical, Ordinal, Schema
+from margrave.schema import Boolean, Categorical, Ordinal, Schema
 
 Progress = Callable[[str, float], None]
 
@@ -27,8 +27,9 @@ EXTERNAL = (
 )
 
 #: Attributes of a frame: the real records that its data set stands for, all of its own, and the
-#: commonest level of each column of categories, and the schema's columns that are a function of one.
-TOTAL, ROWS, COMMONEST, FUNCTIONS = "total", "rows", "commonest", "functions"
+#: commonest level of each column of categories, the schema's columns that are a function of one, and the
+#: columns of truths, also those that hold 1 and 0 because some are missing.
+TOTAL, ROWS, COMMONEST, FUNCTIONS, TRUTHS = "total", "rows", "commonest", "functions", "truths"
 
 
 @runtime_checkable
@@ -149,12 +150,14 @@ class Frames:
         nullable: Columns that may lack values.
         commonest: By column of texts, its commonest level, the reference of a factor.
         functions: Columns of the schema that are a function of a column, such as its hour.
+        truths: Columns of truths.
     """
 
     levels: Mapping[str, tuple[tuple[str, ...], bool]]
     nullable: frozenset[str] = frozenset()
     commonest: Mapping[str, str] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
+    truths: frozenset[str] = frozenset()
 
     @staticmethod
     def of_schema(schema: Schema, commonest: Mapping[str, str] | None = None) -> Frames:
@@ -165,13 +168,15 @@ class Frames:
             texts = tuple(labels[:-1] if column.missing else labels)
             levels[column.name] = (texts, isinstance(column, Ordinal))
         nullable = frozenset(c.name for c in schema.columns if c.missing)
-        return Frames(levels, nullable, commonest or {}, schema.domain.functions)
+        truths = frozenset(c.name for c in schema.columns if isinstance(c, Boolean))
+        return Frames(levels, nullable, commonest or {}, schema.domain.functions, truths)
 
     @staticmethod
     def of_tables(draws: DataSets) -> Frames:
         """Return a conversion with the levels of all data sets together, sorted."""
         found: dict[str, Counter[str]] = {}
         nullable: set[str] = set()
+        truths = frozenset(f.name for f in draws[0].schema if pa.types.is_boolean(f.type))
         for table in (draws[i] for i in range(len(draws))):
             nullable |= {name for name in table.column_names if table[name].null_count}
             for name in (f.name for f in table.schema if _is_text(f.type)):
@@ -182,7 +187,7 @@ class Frames:
         commonest = {
             n: max(sorted(texts), key=texts.__getitem__) for n, texts in found.items() if texts
         }
-        return Frames(levels, frozenset(nullable), commonest)
+        return Frames(levels, frozenset(nullable), commonest, truths=truths)
 
     def of(self, table: pa.Table) -> pd.DataFrame:
         """Return a frame: numbers, categoricals, bool, datetime64; NaN or NaT for missing values.
@@ -208,7 +213,10 @@ class Frames:
         """Return the attributes of the frame of data set i: its row counts, and commonest levels."""
         total = total_of(draws, i)
         counts = {ROWS: rows} | ({} if total is None else {TOTAL: total})
-        return {**counts, COMMONEST: dict(self.commonest), FUNCTIONS: dict(self.functions)}
+        return {
+            **counts, COMMONEST: dict(self.commonest), FUNCTIONS: dict(self.functions),
+            TRUTHS: tuple(sorted(self.truths)),
+        }  # fmt: skip
 
     def _column(self, name: str, kind: pa.DataType, values: pa.ChunkedArray) -> Any:
         if _is_text(kind):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -25,15 +25,17 @@ from margrave.inference.columns import (
     is_date,
     is_number,
     is_truth,
+    label_of,
     levels_of,
     numbers_in,
     numeric_column,
     value_of,
 )
-from margrave.inference.datasets import FUNCTIONS, ROWS, TOTAL, size_of
+from margrave.inference.datasets import FUNCTIONS, ROWS, TOTAL, TRUTHS, size_of
 from margrave.inference.expressions import group_column
 from margrave.inference.fitted import Basis, Estimand, EstimateTerm, Fitted
 from margrave.inference.subset import SubsetEstimand
+from margrave.release.conditions import means_missing
 from margrave.schema import Integer, Schema
 from margrave.types import Clique, FloatArray
 
@@ -57,11 +59,12 @@ class _Quantity(SubsetEstimand):
     ) -> Fitted:  # fmt: skip
         used = tuple(dict.fromkeys([*columns, *self.conditions]))
         where = tuple(self.conditions.items())
-        known = {
+        known: dict[str, Any] = {
             "by_value": columns,
             "exposed": used,
             "notes": self.subset_notes,
             "kind": "quantity",
+            "tests_zero": False,
         }
         value = facts.pop("conditions", ())
         basis = Basis(
@@ -113,13 +116,23 @@ class _OfValue(_Quantity):
         """Raise `InputError` unless the column may hold the value."""
         self.check_where(frame, schema)
         column = column_of(frame, self.column)
+        check_in_schema(schema, column, self.column, self.value)
         if self.value is not None:
             value_of(column, self.column, self.value)
-        check_in_schema(schema, column, self.column, self.value)
+
+    def with_missing(self, schema: Schema) -> Self:
+        """Return the analysis with None in place of the schema's missing-value codes."""
+        found = super().with_missing(schema)
+        missing = self.value is not None and means_missing(schema, self.column, self.value)
+        return replace(found, value=None) if missing else found
 
     @property
     def _name(self) -> str:
-        return f"{self.column} missing" if self.value is None else f"{self.column} = {self.value}"
+        return (
+            f"{self.column} missing"
+            if self.value is None
+            else f"{self.column} = {label_of(self.value)}"
+        )
 
     def _of_value(self, name: str, estimate: float, variance: float, **facts: Any) -> Fitted:
         value = ((self.column, self.value),)
@@ -170,8 +183,8 @@ class Quantile(_OfNumbers):
         low, mid, high = np.quantile(x, np.clip([self.p - half, self.p, self.p + half], 0.0, 1.0))
         name = f"quantile({self.column}, {self.p:g})"
         caveat = (
-            f"{name}: the combining rules take estimates to be normal. That of a quantile is far from it if the"
-            " column takes few values, in the tails, and in small tables."
+            "The combining rules take estimates to be normally distributed. A quantile's is far from that if the column"
+            " takes few values, in the tails, and in small tables."
         )
         return self._fitted(
             name, (self.column,), mid, ((high - low) / (2.0 * z)) ** 2,
@@ -281,7 +294,9 @@ class Correlation(_Quantity):
         r = float((u * v).mean())
         variance = float(np.mean((u * v - r * (u**2 + v**2) / 2.0) ** 2)) / both.shape[1]
         name = f"corr({self.x}, {self.y})"
-        return self._fitted(name, (self.x, self.y), r, variance, bounds=(-1.0, 1.0))
+        return self._fitted(
+            name, (self.x, self.y), r, variance, bounds=(-1.0, 1.0), tests_zero=True
+        )
 
 
 @dataclass(frozen=True)
@@ -290,7 +305,8 @@ class By(Estimand):
 
     Dates and times have groups too: ``By(Mean("fare"), "weekday(pickup)")``, or ``hour``.
 
-    The estimates are ``mean(stay) | ward = a`` and so on. A group with too few records in a data
+    The estimates are ``mean(stay) | ward = a`` and so on, with the values of the schema: a column of truths has the
+    groups ``false`` and ``true``. A group with too few records in a data
     set is left out there, but its total is 0. Records without a group are in none.
 
     Example:
@@ -324,6 +340,10 @@ class By(Estimand):
                 remedy="Give the name of one column.",
             )
 
+    def with_missing(self, schema: Schema) -> By:
+        """Return the analysis with None in place of the schema's missing-value codes."""
+        return replace(self, model=self.model.with_missing(schema))
+
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """Raise `InputError` unless the model fits, and the groups' column has few values."""
         group_kinds = ("categorical", "ordinal", "boolean", "integer", "coded")
@@ -344,7 +364,7 @@ class By(Estimand):
         found = list(self._groups(frame))
         if not found:
             raise ValueError(f"no group of column {self.column!r} has enough records")
-        names = tuple(f"{f.names[0]} | {self.column} = {level}" for level, f in found)
+        names = tuple(f"{f.names[0]} | {self.column} = {label_of(level)}" for level, f in found)
         estimates = np.array([f.estimates[0] for _, f in found])
         matrix = block_diag(*(f.covariance for _, f in found)) + self._shared(estimates, frame)
         basis = found[0][1].basis
@@ -352,7 +372,7 @@ class By(Estimand):
         group = _grouped_by(frame, self.column)
         columns = tuple(dict.fromkeys([*basis.columns, group]))
         terms = {
-            name: EstimateTerm(columns, columns, levels={group: (str(level),)})
+            name: EstimateTerm(columns, columns, levels={group: (label_of(level),)})
             for name, (level, _) in zip(names, found, strict=True)
         }
         groups = (group,) if group in frame and levels_of(frame[group]) is None else ()
@@ -364,7 +384,8 @@ class By(Estimand):
 
     def _groups(self, frame: pd.DataFrame) -> Iterator[tuple[Any, Fitted]]:
         column = group_column(frame, self.column)
-        for level in _levels(column, self.column):
+        truths = is_truth(column) or self.column in frame.attrs.get(TRUTHS, ())
+        for level in [False, True] if truths else _levels(column, self.column):
             part = frame[(column == level).fillna(False).astype(bool)]
             part.attrs = {**frame.attrs, **dict(zip((TOTAL, ROWS), size_of(frame), strict=True))}
             try:
@@ -392,8 +413,6 @@ def _grouped_by(frame: pd.DataFrame, name: str) -> str:
 
 
 def _levels(column: pd.Series, name: str) -> list[Any]:
-    if is_truth(column):
-        return [False, True]
     levels = levels_of(column)
     if levels is None and is_number(column) and not (column.dropna() % 1).any():
         levels = sorted(int(v) for v in column.dropna().unique())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -36,15 +36,17 @@ class Caveat:
         names: The estimates it is about; empty if it is about the analysis as a whole.
         decisive: The estimates may be off by far more than their intervals say, or are not reliable.
         text: One or more sentences.
+        general: A sentence that holds for other analyses of the release too; "" for none.
     """
 
     kind: str
     names: tuple[str, ...]
     decisive: bool
     text: str
+    general: str = ""
 
     def __str__(self) -> str:
-        return f"{MARK} {self.text}" if self.decisive else self.text
+        return " ".join(filter(None, (MARK if self.decisive else "", self.text, self.general)))
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,13 @@ class WholeBins:
         column: The column.
         low: The low ends of its bins, in the unit of the estimate.
         high: The high ends.
+        is_open: Whether the quantile may lie beyond the first and the last bin: an interval that reaches it is open.
     """
 
     column: str
     low: tuple[float, ...]
     high: tuple[float, ...]
+    is_open: tuple[bool, bool] = (False, False)
 
     @property
     def are_wide(self) -> bool:
@@ -72,12 +76,21 @@ class WholeBins:
     def around(self, low: float, high: float) -> tuple[float, float]:
         """Return an interval with the whole of the bins that its ends lie in."""
         below, above = (e for e in self.low if e <= low), (e for e in self.high if e >= high)
-        return max(below, default=low), min(above, default=high)
+        ends, (least, most) = (max(below, default=low), min(above, default=high)), self.extremes
+        opened = (self.is_open[0] and ends[0] <= least), (self.is_open[1] and ends[1] >= most)
+        return -math.inf if opened[0] else ends[0], math.inf if opened[1] else ends[1]
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The low end of the first bin and the high end of the last."""
+        return min(self.low), max(self.high)
 
     def times(self, weight: float) -> WholeBins:
         """Return the bins of a multiple of the column."""
         low, high = (tuple(weight * e for e in ends) for ends in (self.low, self.high))
-        return WholeBins(self.column, *((low, high) if weight > 0 else (high, low)))
+        if weight > 0:
+            return WholeBins(self.column, low, high, self.is_open)
+        return WholeBins(self.column, high, low, self.is_open[::-1])
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,6 +118,7 @@ class Estimate:
         external: Its data sets were drawn elsewhere, so privacy's share of T is unknown.
         bounds: Least and greatest possible value, at which intervals end.
         bins: Bins that intervals contain as a whole; None if they need not.
+        tests_zero: The value 0 is a hypothesis, and printed tables have its p-value.
     """
 
     name: str
@@ -130,6 +144,7 @@ class Estimate:
     external: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)
     bins: WholeBins | None = None
+    tests_zero: bool = True
 
     #: The headings of a printed estimate.
     headings: ClassVar[tuple[str, ...]] = (
@@ -141,15 +156,16 @@ class Estimate:
         share = percent(self.fmi_privacy, ".0f")
         least = 1e-4  # smaller p-values are beyond what the intervals are accurate for
         p = self.pvalue()
-        numbers = (*map(figure, (self.estimate, self.bse, *self.conf_int(level))),
+        numbers = (*map(figure, (self.estimate, self.bse)), *self.ends_as_texts(level),
                    "<0.0001" if p < least else figure(p, 2), share)  # fmt: skip
         used = f"{self.used} of {self.data_sets}"
         return (*("-" if text in ("nan", "unknown") else text for text in numbers), used)
 
     def __repr__(self) -> str:
-        """Return its name, its value and its interval at 95 %."""
+        """Return its name, its value, its interval at 95 %, and the p-value of 0 if that is a hypothesis."""
         estimate, _, low, high, p, *_ = self.cells(0.95)
-        return f"Estimate({self.label}: {estimate}, 95 % interval {low} to {high}, p = {p})"
+        test = f", p = {p}" if self.tests_zero else ""
+        return f"Estimate({self.label}: {estimate}, 95 % interval {low} to {high}{test})"
 
     @property
     def flagged(self) -> bool:
@@ -210,6 +226,17 @@ class Estimate:
             low, high = self.bins.around(low, high)
         return max(low, self.bounds[0]), min(high, self.bounds[1])
 
+    def ends_as_texts(self, level: float, show: Callable[[float], str] = figure) -> tuple[str, str]:
+        """Return both ends of ``conf_int`` as texts, an open one as "beyond" the last bin."""
+        low, high = self.conf_int(level)
+        if self.bins is None:
+            return show(low), show(high)
+        least, most = self.bins.extremes
+        return (
+            f"beyond {show(least)}" if low == -math.inf else show(low),
+            f"beyond {show(most)}" if high == math.inf else show(high),
+        )
+
     def distance(self, value: float) -> float:
         """Return how far the estimate is from a value; from the bin of the value, if it has ``bins``."""
         low, high = (value, value) if self.bins is None else self.bins.around(value, value)
@@ -222,7 +249,7 @@ class Estimate:
         return float(2.0 * special.stdtr(self.df, -self.distance(null) / self.bse))
 
     def to_dict(self, level: float = 0.95, null: float = 0.0) -> dict[str, Any]:
-        """Return plain data, None for what is unknown."""
+        """Return plain data, None for what is unknown and for an open end of an interval."""
         low, high = self.conf_int(level)
         numbers = {
             "estimate": self.estimate, "bse": self.bse, "low": low, "high": high, "df": self.df,

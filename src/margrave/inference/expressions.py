@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from margrave.errors import InputError, did_you_mean
+from margrave.errors import InputError, did_you_mean, other_column
 from margrave.formula import (
     Call,
     Category,
@@ -40,6 +40,7 @@ from margrave.inference.columns import (
     levels_of,
     some,
 )
+from margrave.inference.datasets import TRUTHS
 from margrave.schema.parts import Hour, Weekday
 from margrave.types import BoolArray, FloatArray, IntArray
 
@@ -166,6 +167,8 @@ class Evaluator:
                 return reduce(SIGNS[sign], [self.truths(part) for part in parts])
             case Not(operand):
                 return ~self.truths(operand)
+            case Category(ColumnName(name), _) if name in self.frame.attrs.get(TRUTHS, ()):
+                return np.asarray(self.frame[name] == 1, dtype=np.bool_)
             case Call("I", (operand,), _) | Category(operand, _):
                 return self._of(operand)
             case Call("pd.cut", (operand,), options):
@@ -228,14 +231,17 @@ class Evaluator:
         return not isinstance(self.frame[node.name].dtype, pd.CategoricalDtype)
 
 
-def check_columns(node: Node, columns: Collection[str]) -> None:
+def check_columns(node: Node, columns: Collection[str], ignored: Collection[str] = ()) -> None:
     """Raise `InputError` if an expression names something that is not a column."""
+    known = [*map(str, columns)]
     for name in columns_in(node):
         if name not in columns:
+            hint = quoting_hint(name, known)
             raise InputError(
                 f"The formula names {name!r}, which is not a column.",
-                remedy=f"{quoting_hint(name, map(str, columns)) or did_you_mean(name, map(str, columns))}The columns"
-                f" are: {', '.join(map(str, columns))}.",
+                remedy=f"{hint}The columns are: {', '.join(known)}."
+                if hint
+                else other_column(name, known, ignored),
             )
 
 

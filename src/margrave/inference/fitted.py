@@ -79,6 +79,7 @@ class Basis:
             (``"shift"``), or exactly, by the shares of the bins (``"shares"``); or whether the estimate is
             in the bin of the real one (``"bins"``).
         by_moments: The estimates are a function of counts, and of sums and sums of products of the columns' numbers.
+        tests_zero: The value 0 is a hypothesis, as for coefficients and correlations.
     """
 
     columns: Clique
@@ -92,6 +93,7 @@ class Basis:
     kind: Literal["quantity", "coefficients", "function"] = "function"
     ends: Literal["", "shift", "shares", "bins"] = ""
     by_moments: bool = False
+    tests_zero: bool = True
 
     @staticmethod
     def union(fitted: Sequence[Fitted]) -> Basis | None:
@@ -155,6 +157,10 @@ class Estimand(ABC):
     @abstractmethod
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """Raise `InputError` if the columns do not fit. Looks at types alone, before any draw."""
+
+    def with_missing(self, schema: Schema) -> Estimand:
+        """Return the analysis with None in place of the schema's missing-value codes."""
+        return self
 
     @abstractmethod
     def __call__(self, frame: pd.DataFrame) -> Fitted:

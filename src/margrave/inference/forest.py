@@ -10,6 +10,7 @@ import numpy as np
 
 from margrave.content_policy import CONTENT_POLICY
 from margrave.inference.estimate import MARK, Estimate
+from margrave.inference.printed import table_of
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2630; --soft: #5d6672; --line: #e2dfd8; --bar: #9cc6cd; --accent: #17697a;
@@ -61,7 +62,7 @@ def forest(estimates: Sequence[Estimate], level: float, words: str) -> str:
         y = top + row * i + 8
         parts.append(f'<text class="e" x="{left - 14}" y="{y + 4}">{escape(_label(e))}</text>')
         parts += _line(e, level, span, x, y)
-        parts.append(f'<text class="e s" x="{width}" y="{y + 4}">{_interval_text(e, span)}</text>')
+        parts.append(f'<text class="e s" x="{width}" y="{y + 4}">{_interval_text(e, level)}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"'
         f' aria-label="Estimates and intervals"><style>{_STYLE}</style>{"".join(parts)}</svg>'
@@ -88,8 +89,12 @@ def _line(
 
 def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequence[str]) -> str:
     """Return the plot, the table and the notes as one page."""
-    heads = "".join(f"<th>{name}</th>" for name in Estimate.headings)
-    rows = "".join(_row(e, level) for e in estimates)
+    headings, found = table_of(estimates, level)
+    heads = "".join(f"<th>{name}</th>" for name in headings)
+    rows = "".join(
+        f"<tr><td>{escape(e.label)}</td>{''.join(f'<td>{row[h]}</td>' for h in headings)}</tr>"
+        for e, row in zip(estimates, found, strict=True)
+    )
     texts = "".join(f"<p>{escape(n)}</p>" for n in notes)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{CONTENT_POLICY}\n'
@@ -102,15 +107,11 @@ def page(estimates: Sequence[Estimate], level: float, words: str, notes: Sequenc
     )
 
 
-def _row(e: Estimate, level: float) -> str:
-    cells = "".join(f"<td>{cell}</td>" for cell in e.cells(level))
-    return f"<tr><td>{escape(e.label)}</td>{cells}</tr>"
-
-
-def _interval_text(e: Estimate, span: tuple[float, float]) -> str:
+def _interval_text(e: Estimate, level: float) -> str:
     if not (e.has_interval or e.is_in_one_bin):
         return "no interval: see the notes"
-    return f"{_number(e.estimate)} ({_number(span[0])} to {_number(span[1])})"
+    low, high = e.ends_as_texts(level, _number)
+    return f"{_number(e.estimate)} ({low} to {high})"
 
 
 def _range(spans: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from margrave.schema import Schema
 
 
 def analysis_of(fit: Any, source: Any) -> Any:
-    """Return the analysis of a text; anything else as it is.
+    """Return the analysis of a text, with missing-value codes of the schema read as missing; a function as it is.
 
     Args:
         fit: A purpose's text, such as "mean price by type", "median price", "correlation price, area",
@@ -23,9 +23,10 @@ def analysis_of(fit: Any, source: Any) -> Any:
     Raises:
         InputError: The text is not a purpose, or one that names no single analysis.
     """
-    if not isinstance(fit, str):
-        return fit
     schema = getattr(source, "schema", None)
+    if not isinstance(fit, str):
+        is_read = isinstance(fit, Estimand) and isinstance(schema, Schema)
+        return fit.with_missing(schema) if is_read else fit
     if not isinstance(schema, Schema):
         raise InputError(
             "An analysis in words needs a release, whose columns it names.",

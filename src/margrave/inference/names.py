@@ -12,7 +12,7 @@ from margrave.domain import Codes
 from margrave.errors import InputError, did_you_mean
 from margrave.formula import columns_in, factors_of, spelled
 from margrave.formula.coefficients import split
-from margrave.inference.datasets import COMMONEST, FUNCTIONS, Frames
+from margrave.inference.datasets import COMMONEST, FUNCTIONS, TRUTHS, Frames
 from margrave.inference.fitted import Estimand
 from margrave.inference.probe import try_fit
 from margrave.schema import Schema
@@ -84,7 +84,10 @@ def _of_numbers(name: str, terms: Iterable[str], frame: pd.DataFrame) -> bool:
     """Return True for a level of a known term whose levels are numbers, dates or intervals."""
     if term_of(name) not in terms:
         group = name.partition(" | ")[2].partition(" = ")[0]
-        return group in frame and not _has_categories(frame[group])
+        has_names = group in frame.attrs[TRUTHS] or (
+            group in frame and _has_categories(frame[group])
+        )
+        return group in frame and not has_names
     try:
         columns = [c for node, level in factors_of(name) if level for c in columns_in(node)]
     except InputError:
@@ -103,5 +106,5 @@ def _made_up(schema: Schema) -> pd.DataFrame:
     codes = {a: rng.permutation(np.arange(rows) % domain.size(a)) for a in domain}
     frames = Frames.of_schema(schema)
     frame = frames.of(schema.decode(Codes.of(domain, codes), rng=rng))
-    frame.attrs[FUNCTIONS] = dict(frames.functions)
+    frame.attrs |= {FUNCTIONS: dict(frames.functions), TRUTHS: tuple(frames.truths)}
     return frame

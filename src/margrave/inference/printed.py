@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from margrave.inference.estimate import Estimate
+from margrave.inference.estimate import FOOTNOTE, Estimate
 from margrave.ratios import percent
+
+
+def table_of(estimates: Sequence[Estimate], level: float) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the headings of a table, and a row of cells by heading for each estimate.
+
+    P-values are left out if the value 0 is not a hypothesis, as for means.
+    """
+    rows = [dict(zip(Estimate.headings, e.cells(level), strict=True)) for e in estimates]
+    tested = any(e.tests_zero for e in estimates)
+    return [h for h in Estimate.headings if tested or h != "p-value"], rows
 
 
 def lines_of(estimates: Sequence[Estimate], level: float, width: int) -> list[str]:
@@ -21,8 +31,8 @@ def lines_of(estimates: Sequence[Estimate], level: float, width: int) -> list[st
     gap, min_name_width = 2, 4
     # If a line is too long, these columns are dropped, in this order.
     droppable = ["data sets", "privacy", "std error", "p-value"]
-    rows = [dict(zip(Estimate.headings, e.cells(level), strict=True)) for e in estimates]
-    shown = list(Estimate.headings)
+    shown, rows = table_of(estimates, level)
+    droppable = [c for c in droppable if c in shown]
     if all(e.used == e.data_sets for e in estimates):
         shown.remove(droppable.pop(0))
     sizes = {c: gap + max(len(c), *(len(row[c]) for row in rows)) for c in shown}
@@ -40,13 +50,21 @@ def lines_of(estimates: Sequence[Estimate], level: float, width: int) -> list[st
     return [*lines, f"No room for: {', '.join(lacking)}."] if lacking else lines
 
 
+def footnotes(estimates: Sequence[Estimate], level: float) -> tuple[str, ...]:
+    """Return the lines that explain the headings and marks of printed estimates."""
+    marks = [FOOTNOTE] if any(e.flagged for e in estimates) else []
+    return (legend(estimates, level), *marks)
+
+
 def legend(estimates: Sequence[Estimate], level: float) -> str:
     """Return one line that explains the headings."""
-    parts = [
-        f"low, high: the {percent(level, 'g')} interval",
-        "p-value: of the hypothesis that the value is 0",
-        "privacy: the share of the variance that privacy adds",
-    ]
+    headings, rows = table_of(estimates, level)
+    parts = [f"low, high: the {percent(level, 'g')} interval"]
+    if "p-value" in headings:
+        parts.append("p-value: of the hypothesis that the value is 0")
+    parts.append("privacy: the share of the variance that privacy adds")
+    if any(row[h] == "-" for row in rows for h in headings):
+        parts.append("-: not known")
     if any(e.used < e.data_sets for e in estimates):
         parts.append("data sets: those that gave the estimate")
     return f"{'; '.join(parts)}."

@@ -30,6 +30,7 @@ from margrave.formula import (
     written,
 )
 from margrave.inference.columns import (
+    IGNORED,
     check_in_schema,
     is_number,
     is_truth,
@@ -65,7 +66,7 @@ class _Regression(SubsetEstimand):
         """Raise `InputError` unless the formula names columns of kinds that fit."""
         _need_libraries()
         self.check_where(frame, schema)
-        tree = check_formula(self.formula, list(frame.columns))
+        tree = check_formula(self.formula, list(frame.columns), frame.attrs.get(IGNORED, ()))
         self._outcome(frame, tree.left)
         check_terms(tree.right, frame)
 
@@ -302,7 +303,7 @@ def _compared(coding: Any, level: str, reference: str) -> tuple[str, ...] | None
     return (level[2:], reference) if level.startswith("T.") else (level,)
 
 
-def check_formula(formula: str, columns: Collection[str]) -> Formula:
+def check_formula(formula: str, columns: Collection[str], ignored: Collection[str] = ()) -> Formula:
     """Return a formula's tree.
 
     Raises:
@@ -314,7 +315,7 @@ def check_formula(formula: str, columns: Collection[str]) -> Formula:
     """
     tree = parse(formula)
     for side in (tree.left, tree.right):
-        check_columns(side, columns)
+        check_columns(side, columns, ignored)
     return tree
 
 

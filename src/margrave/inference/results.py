@@ -17,10 +17,10 @@ from margrave._io import written_whole
 from margrave.errors import InputError
 from margrave.formula import spelled
 from margrave.inference.combine import WaldTest, combine, total_covariance, wald
-from margrave.inference.estimate import FOOTNOTE, Caveat, Estimate
+from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.forest import forest, page
 from margrave.inference.names import no_estimate, term_of
-from margrave.inference.printed import legend, lines_of
+from margrave.inference.printed import footnotes, lines_of, table_of
 from margrave.types import AnyArray, FloatArray
 
 #: Attributes of an estimate that name the columns of a caveat.
@@ -315,7 +315,9 @@ class Analysis:
         return f"Analysis({listed(self.names)}; {self.data_sets} data sets; print it for the table)"
 
     def _repr_html_(self) -> str:
-        rows = [("", *Estimate.headings), *((e.label, *e.cells(self.level)) for e in self)]
+        headings, found = table_of(self.estimates, self.level)
+        own = ((e.label, *(row[h] for h in headings)) for e, row in zip(self, found, strict=True))
+        rows = [("", *headings), *own]
         notes = (f"Data sets: {self.method}.", *self.footnotes, *self.notes)
         return f"{self.svg()}{html_card('', rows, notes, head=True)}"
 
@@ -336,8 +338,7 @@ class Analysis:
     @property
     def footnotes(self) -> tuple[str, ...]:
         """The lines under a printed table that explain its headings and marks."""
-        marks = [FOOTNOTE] if any(e.flagged for e in self) else []
-        return (legend(self.estimates, self.level), *marks)
+        return footnotes(self.estimates, self.level)
 
     def words(self, level: float | None = None) -> str:
         """Return in one line what the numbers were made from."""

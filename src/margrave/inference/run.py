@@ -15,6 +15,8 @@ from margrave.errors import InputError
 from margrave.inference.caveats import caveats_of, flagged
 from margrave.inference.caveats.bins import bins_of, bounds_of
 from margrave.inference.caveats.context import AnalysisSettings, Columns, Context
+from margrave.inference.caveats.stated import with_open_ends
+from margrave.inference.columns import IGNORED
 from margrave.inference.combine import Mixture, combine, mix
 from margrave.inference.datasets import (
     DataSets,
@@ -281,7 +283,9 @@ def _open(
     if isinstance(schema, Schema):
         empty = pa.schema([pa.field(c.name, c.type) for c in schema.output_columns]).empty_table()
         for fit in (f for f in fits if isinstance(f, Estimand)):
-            fit.check(Frames.of_schema(schema).of(empty), schema)
+            frame = Frames.of_schema(schema).of(empty)
+            frame.attrs[IGNORED] = tuple(schema.ignore)
+            fit.check(frame, schema)
 
     def report(stage: str, fraction: float) -> None:
         if progress is not None:
@@ -323,7 +327,11 @@ def _analysis(
     if bounds is None and basis is not None:
         bounds = bounds_of(basis, draws, frames)
     bins = bins_of(basis, draws, frames)
-    every_estimate = (_estimate(j, n, replicates, draws, settings) for j, n in enumerate(names))
+    tests_zero = basis is None or basis.tests_zero
+    every_estimate = (
+        replace(_estimate(j, n, replicates, draws, settings), tests_zero=tests_zero)
+        for j, n in enumerate(names)
+    )
     uncut = tuple(
         replace(e, bins=bins) if bins is not None and (bins.are_wide or e.variance == 0) else e
         for e in every_estimate
@@ -331,6 +339,7 @@ def _analysis(
     context = Context(
         within_bounds(uncut, bounds), uncut, basis, draws, trial, every, places, replicates, settings
     )  # fmt: skip
+    context = with_open_ends(context, bins)
     return Analysis(
         flagged(context), settings.level, len(draws), draws.rows, draws.total, draws.method,
         caveats_of(context), replicates[0].points, replicates[0].covariances,

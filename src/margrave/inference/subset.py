@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ import pandas as pd
 from margrave.errors import InputError
 from margrave.inference.columns import column_of, value_of
 from margrave.inference.fitted import Estimand
-from margrave.release.conditions import Condition, codes_of, in_words
+from margrave.release.conditions import Condition, codes_of, in_words, with_missing
 from margrave.schema import Schema
 
 Where = Mapping[str, Condition] | None
@@ -38,7 +38,11 @@ class SubsetEstimand(Estimand):
     @property
     def subset_notes(self) -> tuple[str, ...]:
         """A sentence that names the part of the records, if it is a part."""
-        return (f"Of the records with {in_words(self.conditions)}.",) if self.conditions else ()
+        return (
+            (f"Only records with {in_words(self.conditions)} are analyzed.",)
+            if self.conditions
+            else ()
+        )
 
     def check_where(self, frame: pd.DataFrame, schema: Schema | None) -> None:
         """Raise `InputError` if a condition names no column, or a value that it cannot hold."""
@@ -47,9 +51,15 @@ class SubsetEstimand(Estimand):
                 f"where is {self.where!r}.", remedy='Give columns and values, such as {"sex": "F"}.'
             )
         for name, condition in self.conditions.items():
-            _mask(frame, name, condition)
             if schema is not None:
                 codes_of(schema, name, condition)
+            _mask(frame, name, condition)
+
+    def with_missing(self, schema: Schema) -> Self:
+        """Return the analysis with None in place of the schema's missing-value codes."""
+        if not self.conditions or not isinstance(self.conditions, Mapping):
+            return self
+        return replace(self, where=with_missing(schema, self.conditions))
 
     def part(self, frame: pd.DataFrame, *, empty: bool = False) -> pd.DataFrame:
         """Return the records selected. Without ``empty``, none at all are a `ValueError`."""

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
-from margrave.accounting import Unit
-from margrave.domain import Domain
-from margrave.mechanisms.common import PlannedMeasurement, Progress, option
+from margrave.mechanisms.common import Progress, option
+from margrave.mechanisms.parts.aim_plan import AIMPlan
 from margrave.mechanisms.parts.annealing import AnnealedBudget
-from margrave.mechanisms.parts.candidates import ScoresCandidates
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import select_marginal
-from margrave.mechanisms.parts.opening import Opening
 from margrave.mechanisms.parts.penalty import PENALTIES, PROJECTED, expected_error
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
@@ -26,7 +22,7 @@ from margrave.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class AIM(ScoresCandidates):
+class AIM(AIMPlan):
     """Round by round, measure the marginal whose error matters most and can be reduced most.
 
     Candidates are the downward closure of the workload; the score of r in round t is
@@ -86,15 +82,6 @@ class AIM(ScoresCandidates):
 
     name = "aim"
     use = "the default: selects the marginals of a workload that matter"
-    rounds_per_column: ClassVar[int] = 16
-
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return the columns, and rounds of the first budget; rounds with less noise cost more."""
-        return self.opening(domain).steps(rho, unit)
-
-    def check(self, domain: Domain, unit: Unit) -> None:
-        """Raise `InputError` if the run cannot succeed. Reads no data."""
-        self.check_fit(domain, self.opening(domain).columns, adaptive=True)
 
     def run(
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
@@ -117,7 +104,7 @@ class AIM(ScoresCandidates):
             chosen = select_marginal(  # 14: by Equation 1
                 private,
                 estimates,
-                {r: weights[r] for r in scored},
+                weights,
                 noise,
                 rho=budget.selecting,
                 generalized=self.generalized,
@@ -131,15 +118,3 @@ class AIM(ScoresCandidates):
             budget.anneal(learned, noise[chosen])  # 17: Algorithm 3
             progress("measuring", budget.spent)
         return self.release(private, self.fit(domain, private.transcript, rng=rng), memory)  # 19
-
-    def opening(self, domain: Domain) -> Opening:
-        """Return what is measured before the rounds."""
-        return Opening(
-            workload=self.workload_on(domain),
-            domain=domain,
-            fit=self.fit,
-            max_model_mb=self.max_model_mb,
-            measurements=self.rounds or self.rounds_per_column * len(domain),
-            alpha=self.alpha,
-            column_error=self.column_error,
-        )

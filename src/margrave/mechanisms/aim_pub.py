@@ -10,8 +10,8 @@ import numpy as np
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
-from margrave.mechanisms.common import PlannedMeasurement, Progress, one_way, option
-from margrave.mechanisms.parts.annealing import AnnealedBudget
+from margrave.mechanisms.common import PlannedMeasurement, Progress, SelectionLoad, one_way, option
+from margrave.mechanisms.parts.annealing import AnnealedBudget, expected_rounds
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import select_marginal
@@ -80,6 +80,10 @@ class AIMPub(ReadsPublic):
         chosen = PlannedMeasurement.rounds(workload.cliques, rounds - len(starts), scale)
         return [*total_steps(domain, rho, unit), *([columns] if starts else []), chosen]
 
+    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
+        """Return the rounds that annealing makes."""
+        return SelectionLoad(rounds=expected_rounds(domain, self.steps(domain, rho, unit), records))
+
     def run(
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -111,8 +115,7 @@ class AIMPub(ReadsPublic):
             candidates = readings.candidates(askable, private.transcript.cliques, share, keep)
             estimates = model.answer(candidates, rng=rng, scale=scale)
             noise = projected_error(estimates, scale, domain)
-            weights = {r: relevance[r] for r in candidates}
-            chosen = select_marginal(private, estimates, weights, noise, rho=budget.selecting)
+            chosen = select_marginal(private, estimates, relevance, noise, rho=budget.selecting)
             private.measure([chosen], Gaussian(rho=budget.measuring))
             memory.note(estimates, private.transcript)
             known = readings.revise(private.transcript, share, keep)

@@ -63,11 +63,9 @@ class PlannedMeasurement:
         return cls(what, cliques, len(cliques), Gaussian.scale_for(rho_each, unit))
 
     @classmethod
-    def columns(
-        cls, domain: Domain, rho: Fraction, unit: Unit, what: str = "every column"
-    ) -> PlannedMeasurement:
+    def columns(cls, domain: Domain, rho: Fraction, unit: Unit) -> PlannedMeasurement:
         """Return the plan to measure every column, which share ``rho`` equally."""
-        return cls.of(what, one_way(domain), rho / len(domain), unit)
+        return cls.of("every column", one_way(domain), rho / len(domain), unit)
 
     @classmethod
     def rounds(
@@ -327,10 +325,8 @@ class Mechanism(ABC):
 
     def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
         """Return how often it selects: by default as often as it may measure adaptively."""
-        # Rounds that select, of a mechanism whose number of them is not known beforehand.
-        rounds_per_column = 4
         adaptive = [s for s in self.steps(domain, rho, unit) if s.adaptive]
-        rounds = min(sum(s.marginals for s in adaptive), rounds_per_column * len(domain))
+        rounds = sum(s.marginals for s in adaptive)
         return SelectionLoad(rounds=rounds, queries=any(s.single for s in adaptive))
 
     def expected(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> int | None:

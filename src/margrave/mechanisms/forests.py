@@ -38,10 +38,9 @@ class Forests(Mechanism):
 
         e_ab − ‖M_ab(p) − M_ab(independent)‖₁ − noise_ab
 
-    where p is the model so far: what it explains is not measured again. No forest costs a selection. Its pairs share
-    the budget ∝ noise^(2/3), where noise is the expected projected error. Forest t of k may fill t/k of the largest
-    model. A tenth of the budget, and what the forests leave, measures the columns again: many more triples
-    depend on a column than on a pair.
+    where p is the model so far and noise the expected projected error. No forest costs a selection. Its pairs share
+    the budget ∝ noise^(2/3). Forest t of k may fill t/k of the largest model. A tenth of the budget, and what the
+    forests leave, measures the columns again: many more triples depend on a column than on a pair.
 
     Args:
         forests: The number of forests.
@@ -69,16 +68,14 @@ class Forests(Mechanism):
         """Return the columns, the pairs of all forests with the largest noise, and the columns again."""
         if not (pairs := two_way(domain)):
             return [PlannedMeasurement.columns(domain, rho, unit)]
-        columns, scores, rest = self._shares(rho)
-        planned, last = self._planned(domain), rho - columns - scores - rest
-        least = self.least_share / (1 + self.least_share) * rest / planned
+        columns, scores, each = self._shares(domain, rho)
+        planned = self.forests * (len(domain) - 1)
+        least = self.least_share / (1 + self.least_share) * each
         scale = Gaussian.scale_for(least, unit)
-        again = PlannedMeasurement.columns(domain, last, unit, "every column again")
-        return [
-            PlannedMeasurement.columns(domain, columns, unit),
-            PlannedMeasurement("forests of pairs", pairs, planned, scale, at_most=True),
-            replace(again, at_most=True),
-        ]
+        chosen = PlannedMeasurement("forests of pairs", pairs, planned, scale, at_most=True)
+        last = PlannedMeasurement.columns(domain, rho - columns - scores - planned * each, unit)
+        again = replace(last, what="every column again", at_most=True)
+        return [PlannedMeasurement.columns(domain, columns, unit), chosen, again]
 
     def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
         """Return the forests, of which nothing is selected privately."""
@@ -95,13 +92,12 @@ class Forests(Mechanism):
         domain, rng, progress = self.begin(private, rng, progress)
         if not (pairs := two_way(domain)):
             return self.release_columns(private, rng, progress)
-        columns, scores, rest = self._shares(private.rho)
+        columns, scores, each = self._shares(domain, private.rho)
         private.measure(one_way(domain), Gaussian(rho=columns))
         left = self.fit.distinguished(domain, private.transcript)
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         estimates = independent = self.fit.model(state).answer(pairs)
         errors = noisy_scores(private, pairs, MarginalGap.plain(independent), scores)
-        each = rest / self._planned(domain)
         scale = Gaussian.scale_for(each, private.unit)
         for t in range(1, self.forests + 1):
             measured = private.transcript.cliques
@@ -116,24 +112,17 @@ class Forests(Mechanism):
             if not (selected := forest(gains, capacity, measured)):
                 break
             weights = {r: max(noise[r], 1.0) ** (2 / 3) for r in selected}
-            least = float(self.least_share) * float(np.mean([*weights.values()]))
-            shares = {r: max(w, least) for r, w in weights.items()}
-            measure_shares(private, shares, each * len(selected))
+            measure_shares(private, weights, each * len(selected), least=self.least_share)
             if t < self.forests:
                 state = self.fit.update(state, private.transcript, rng=rng)
                 estimates = self.fit.model(state).answer(pairs, rng=rng, scale=scale)
             progress("measuring pairs", float(1 - private.remaining / private.rho))
         private.measure(one_way(domain), Gaussian(rho=private.remaining))
         progress("fitting", 1.0)
-        # The columns measured again bring codes back, and each enlarges every pair that has it.
         fit = fit_within(self.fit, domain, private.transcript, self.max_model_mb)
         return self.release(private, fit(domain, private.transcript, rng=rng))
 
-    def _planned(self, domain: Domain) -> int:
-        """Return the number of pairs that the budget is meant for."""
-        return self.forests * (len(domain) - 1)
-
-    @staticmethod
-    def _shares(rho: Fraction) -> tuple[Fraction, Fraction, Fraction]:
-        """Return the budgets of the columns at first, of the scores, and of all forests at most."""
-        return rho / 3, rho / 10, rho - rho / 3 - rho / 5
+    def _shares(self, domain: Domain, rho: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+        """Return the budgets of the columns at first, of the scores, and of a pair on average."""
+        forests = rho - rho / 3 - rho / 5
+        return rho / 3, rho / 10, forests / (self.forests * (len(domain) - 1))

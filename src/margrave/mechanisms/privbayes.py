@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
-from margrave.marginal import maximal
 from margrave.mechanisms.common import (
     Mechanism,
     PlannedMeasurement,
@@ -17,7 +16,7 @@ from margrave.mechanisms.common import (
     one_way,
     option,
 )
-from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
+from margrave.mechanisms.parts.budget import measure_start, start_steps
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import measure_worst
 from margrave.mechanisms.parts.network_families import GrowingNetwork, all_families, family_cells
@@ -50,8 +49,7 @@ class PrivBayes(Mechanism):
         max_parents: The most parents of a column.
         score: "gap" or "dependence".
         max_model_mb: Only families that keep the model within it are candidates.
-        fit: Any estimator. `NetworkFit` is the paper's, `GraphicalFit` that of PrivBayes+PGM. The second is the
-            default because it was more accurate.
+        fit: Any estimator. `NetworkFit` is the paper's, `GraphicalFit` that of PrivBayes+PGM.
 
     Privacy:
         The gate's whole budget, to the last fraction, for its unit.
@@ -88,12 +86,11 @@ class PrivBayes(Mechanism):
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the columns, or the number of records if it is private, and the families."""
-        d, first, left = len(domain), total_steps(domain, rho, unit), after_total(rho, unit)
-        if share := rho * self.one_way_share:
-            first, left = [PlannedMeasurement.columns(domain, share, unit)], rho - share
+        start, left = start_steps(domain, rho, unit, self.one_way_share)
+        d, at_once, reads = len(domain), self.score == "gap", self.reads(domain)
         scale = Gaussian.scale_for(left * (1 - self.network_share) / d, unit)
-        what, at_once = "columns with their parents", self.score == "gap"
-        return [*first, PlannedMeasurement(what, self.reads(domain), d, scale, at_once, True)]
+        what = "columns with their parents"
+        return [*start, PlannedMeasurement(what, reads, d, scale, at_once, at_most=True)]
 
     def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
         """Return one selection for each column but the first."""
@@ -109,23 +106,21 @@ class PrivBayes(Mechanism):
         """Select the network (GreedyBayes) and measure its families (NoisyConditionals); fit."""
         domain, rng, progress = self.begin(private, rng, progress)
         d, memory, at_once = len(domain), SelectionLog(), self.score == "gap"
-        if self.one_way_share:
-            private.measure(one_way(domain), Gaussian(rho=private.rho * self.one_way_share))
-        else:
-            measure_total(private)
+        measure_start(private, self.one_way_share)
         selecting = self.network_share * private.remaining / max(1, d - 1)  # epsilon_1 / (d - 1)
-        families = (1 - self.network_share) * private.remaining  # epsilon_2
-        measuring = families / max(1, d - 1)
+        measured = (1 - self.network_share) * private.remaining  # epsilon_2
+        measuring = measured / max(1, d - 1)
         records, unit = private.transcript.total(), private.unit
-        useful = family_cells(domain, self.theta, families, records, unit, nested=not at_once)
+        useful = family_cells(domain, self.theta, measured, records, unit, nested=not at_once)
         cells = min(useful, self.max_cells)
         scale, state = Gaussian.scale_for(measuring, unit), self.fit.init(domain, rng=rng)
         left = self.fit.distinguished(domain, private.transcript)
-        capacity, start = Capacity(self.fit, left, self.max_model_mb), int(rng.integers(d))
-        network = GrowingNetwork(capacity, self.max_parents, cells, [domain.attributes[start]])
+        capacity = Capacity(self.fit, left, self.max_model_mb)
+        network = GrowingNetwork(domain, capacity, self.max_parents, cells)
+        network.add_alone(rng)  # the first column
         for t in range(1, d):  # GreedyBayes
-            if not (candidates := network.candidates(domain)):
-                network.add_alone(domain, rng)
+            if not (candidates := network.candidates()):
+                network.add_alone(rng)
                 continue
             if at_once:
                 state = self.fit.update(state, private.transcript, rng=rng)
@@ -137,10 +132,7 @@ class PrivBayes(Mechanism):
                 chosen = private.select(list(candidates), Dependence(candidates), rho=selecting)
             network.add(chosen)
             progress("choosing parents", t / d)
-        alone = network.outside(domain)
-        again = alone or network.families[: d - 1 - len(network.families)]  # unmade selections
-        # NoisyConditionals
-        if rest := again if at_once else [*maximal(network.families), *alone]:
+        if rest := network.rest(measured=at_once):  # NoisyConditionals
             private.measure(rest, Gaussian(rho=private.remaining))
         progress("fitting", 1.0)
         return self.release(private, self.fit(domain, private.transcript, rng=rng), memory)

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
-from margrave.errors import InputError
-from margrave.mechanisms.common import (
-    Mechanism,
-    PlannedMeasurement,
-    Progress,
-    one_way,
-    option,
-    two_way,
-)
+from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
 from margrave.mechanisms.parts import markov_graph as graphs
-from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
+from margrave.mechanisms.parts.budget import after_total, check_shares, measure_total, total_steps
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import measure_largest, measure_worst
 from margrave.mechanisms.parts.noisy_scores import noisy_dependences
@@ -43,8 +36,7 @@ class PrivMRF(Mechanism):
         ways: The most columns of a marginal. A size of more than 30,000 marginals is left out.
         max_cells: The most cells of a marginal of two columns or more. All are counted ahead.
         candidates: The most candidates of a round, drawn at random.
-        noisy_scores: True measures the scores of all candidates, as the paper. False selects by the exponential
-            mechanism, one marginal after the other.
+        noisy_scores: Measure the scores of all candidates, as the paper, and select none by the exponential mechanism.
         graph_share: The share of the budget for the graph, without that of a private row count.
         selection_share: The share of the same budget that selects. The rest measures marginals.
         max_model_mb: The size of the graph's cliques together at most.
@@ -79,16 +71,11 @@ class PrivMRF(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.graph_share + self.selection_share >= 1:
-            raise InputError(
-                "graph_share and selection_share leave nothing for the marginals.",
-                remedy="Give shares whose sum is below 1.",
-            )
+        check_shares(graph_share=self.graph_share, selection_share=self.selection_share)
 
     def reads(self, domain: Domain) -> list[Clique]:
         """Return all columns and pairs, and the wider marginals that it may measure."""
-        wider = graphs.small_marginals(domain, [domain.attributes], self.max_cells, self.ways)
-        return list(dict.fromkeys([*one_way(domain), *two_way(domain), *wider]))
+        return graphs.all_marginals(domain, self.max_cells, self.ways)
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return a private row count, the first marginals, and the selected ones."""
@@ -122,6 +109,7 @@ class PrivMRF(Mechanism):
         measuring = rho * (1 - self.graph_share - self.selection_share) / (len(first) + count)
         private.measure(first, Gaussian(rho=measuring * len(first) if count else private.remaining))
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
+        measure = measure_largest if self.noisy_scores else partial(measure_worst, memory=memory)
         rounds = min(max(len(domain) // 2, 1), self.max_rounds, count)
         for t in range(rounds):
             measured = private.transcript.cliques
@@ -131,12 +119,7 @@ class PrivMRF(Mechanism):
             m = min(count * (t + 1) // rounds - count * t // rounds, len(candidates))
             estimates = self.fit.model(state).answer(candidates, rng=rng, scale=scale)
             selecting = rho * self.selection_share / count
-            if self.noisy_scores:  # the paper's form
-                measure_largest(private, estimates, m, selecting=selecting, measuring=measuring)
-            else:
-                measure_worst(
-                    private, estimates, memory, m, selecting=selecting, measuring=measuring
-                )
+            measure(private, estimates, count=m, selecting=selecting, measuring=measuring)
             state = self.fit.update(state, private.transcript, rng=rng)
             progress("measuring", (t + 1) / rounds)
         if private.remaining > 0:  # too few candidates

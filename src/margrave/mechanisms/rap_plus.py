@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import combinations
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
@@ -13,12 +12,12 @@ from margrave.marginal import TOTAL
 from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
 from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
 from margrave.mechanisms.parts.choice import measure_worst
-from margrave.mechanisms.parts.penalty import expected_noise
+from margrave.mechanisms.parts.mixed_rounds import MixedRounds
+from margrave.mechanisms.parts.penalty import FULL, expected_error
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.mechanisms.parts.thresholds import RandomThresholds, measure_thresholds
 from margrave.models import AnnealedFit, Fit
 from margrave.models.entries import EntryKind
-from margrave.models.mixture.model import numbers_of
 from margrave.privacy import Gaussian, Private
 from margrave.release import Release
 from margrave.types import Clique, Generator
@@ -63,44 +62,24 @@ class RAPPlus(Mechanism):
     default_ways = None
     weighs_marginals = False
 
-    def marginals(self, domain: Domain) -> list[Clique]:
-        """Return the workload, or all pairs of the columns that are not numbers."""
-        if self.workload is not None:
-            return list(self.workload_on(domain))
-        names = [a for a in domain if a not in numbers_of(domain)]
-        return list(combinations(names, min(2, len(names)))) if names else []
-
-    def thresholds(self, domain: Domain) -> RandomThresholds:
-        """Return the thresholds that are drawn."""
-        return RandomThresholds(domain, self.columns, self.label)
-
-    def rounds(self, domain: Domain) -> int:
-        """Return the number of rounds of marginals: their columns, or all marginals once."""
-        marginals = self.marginals(domain)
-        return min(len({a for r in marginals for a in r}), len(marginals))
-
-    def budgets(self, domain: Domain, rho: Fraction) -> tuple[Fraction, Fraction]:
-        """Return what the marginals and the thresholds get, in proportion to their columns."""
-        numbers = len(numbers_of(domain))
-        names = len({a for r in self.marginals(domain) for a in r})
-        thresholds = rho * Fraction(numbers, numbers + names)
-        return rho - thresholds, thresholds
+    def planned(self, domain: Domain) -> MixedRounds:
+        """Return the marginals and thresholds on a domain, and their rounds."""
+        workload = None if self.workload is None else self.workload_on(domain)
+        return MixedRounds(workload, RandomThresholds(domain, self.columns, self.label))
 
     def reads(self, domain: Domain) -> Collection[Clique]:
         """Return the marginals, those in which thresholds are counted, and one that counts the rows."""
-        counted = [*self.thresholds(domain).cliques, TOTAL.counting_clique(domain)]
-        return list(dict.fromkeys([*self.marginals(domain), *counted]))
+        return self.planned(domain).cliques
 
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the row count, if it is private, the rounds of marginals, and those of thresholds."""
-        steps = total_steps(domain, rho, unit)
-        for_marginals, for_thresholds = self.budgets(domain, after_total(rho, unit))
-        if rounds := self.rounds(domain):
-            marginals = self.marginals(domain)
+        planned, steps = self.planned(domain), total_steps(domain, rho, unit)
+        for_marginals, for_thresholds = planned.budgets(after_total(rho, unit))
+        if rounds := planned.marginal_rounds:
             scale = Gaussian.scale_for(for_marginals / rounds / 2, unit)
-            steps.append(PlannedMeasurement.rounds(marginals, rounds, scale, at_most=False))
-        if spaces := self.thresholds(domain).cliques:
-            count = self.epochs * self.per_epoch
+            steps.append(PlannedMeasurement.rounds(planned.marginals, rounds, scale, at_most=False))
+        if spaces := planned.thresholds.cliques:
+            count = self.epochs * min(self.thresholds_per_epoch, self.candidates)
             scale = Gaussian.scale_for(for_thresholds / count / 2, unit, TOTAL)
             what = "chosen thresholds"
             steps.append(PlannedMeasurement(what, spaces, count, scale, adaptive=True, single=True))
@@ -108,14 +87,10 @@ class RAPPlus(Mechanism):
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
-        kinds = {EntryKind.HALF_SPACE} if self.thresholds(domain).cliques else set()
-        marginals = [*one_way(domain), *self.marginals(domain)]
+        planned = self.planned(domain)
+        kinds = {EntryKind.HALF_SPACE} if planned.thresholds.cliques else set()
+        marginals = [*one_way(domain), *planned.marginals]
         self.check_fit(domain, marginals, adaptive=True, kinds=kinds)
-
-    @property
-    def per_epoch(self) -> int:
-        """The number of thresholds that a round measures."""
-        return min(self.thresholds_per_epoch, self.candidates)
 
     def run(
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
@@ -123,28 +98,25 @@ class RAPPlus(Mechanism):
         """Measure marginals, then thresholds; train after each round."""
         domain, rng, progress = self.begin(private, rng, progress)
         measure_total(private)
-        for_marginals, for_thresholds = self.budgets(domain, private.remaining)
-        marginals, thresholds, memory = (
-            self.marginals(domain),
-            self.thresholds(domain),
-            SelectionLog(),
-        )
-        rounds, epochs = self.rounds(domain), self.epochs if thresholds.cliques else 0
-        drawn = [thresholds.draw(self.candidates, rng) for _ in range(epochs)]
+        planned, memory = self.planned(domain), SelectionLog()
+        for_marginals, for_thresholds = planned.budgets(private.remaining)
+        rounds, epochs = planned.marginal_rounds, self.epochs if planned.thresholds.cliques else 0
+        drawn = [planned.thresholds.draw(self.candidates, rng) for _ in range(epochs)]
         state = self.fit.update(self.fit.init(domain, rng=rng), private.transcript, rng=rng)
         for t in range(rounds + epochs):
             model = self.fit.model(state)
             if t < rounds:
                 rho = for_marginals / rounds / 2
-                left = [r for r in marginals if r not in private.transcript.cliques]
+                left = [r for r in planned.marginals if r not in private.transcript.cliques]
                 estimates, scale = model.answer(left), Gaussian.scale_for(rho, private.unit)
-                noise = {r: expected_noise(scale, domain.possible(r)) for r in left}
+                noise = expected_error(FULL, estimates, scale, domain)
                 measure_worst(
                     private, estimates, memory, penalties=noise, selecting=rho, measuring=rho
                 )
             else:
                 rho = for_thresholds / epochs
-                measure_thresholds(private, model, drawn[t - rounds], self.per_epoch, rho)
+                count = self.thresholds_per_epoch
+                measure_thresholds(private, model, drawn[t - rounds], count, rho)
             done = (t + 1) / (rounds + epochs)
             state = self.fit.update(state, private.transcript, rng=rng, done=done)
             progress("measuring", done)

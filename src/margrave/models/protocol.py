@@ -219,7 +219,7 @@ class Fit(ABC):
     #: The `Family` of its models unless their kind is built in. Loading the fit by name registers it.
     family: ClassVar[Any] = None
 
-    #: True if the release holds draws from a posterior, which takes longer than a plan says.
+    #: True if the release holds draws from a posterior, which can take longer than a plan says.
     samples_posterior: ClassVar[bool] = False
 
     #: False if its models answer marginals and have no distribution to draw records from.

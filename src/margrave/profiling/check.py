@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 from margrave._card import counted
 from margrave.data.batch_sources import KeptBatches, open_source, sampled_frame
 from margrave.data.loading import check_rows, columns_in, wanted_columns
-from margrave.error_sanitizer import hide_rows
+from margrave.data.table import Table
+from margrave.error_sanitizer import hide_rows, reveal_table
 from margrave.errors import MargraveError
 from margrave.frames import each_column
 from margrave.profiling.answers import may_say_whose
@@ -24,7 +26,6 @@ from margrave.profiling.rounding import of_whole_period
 from margrave.schema import (
     Categorical,
     Column,
-    ColumnSource,
     Date,
     Integer,
     Ordinal,
@@ -66,7 +67,7 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     fresh = (
         None if found.rows > max_rows or schema.draft else _fresh(source)
     )  # a draft says so itself
-    found = replace(found, drafted=() if fresh is None else _drafted(fresh, schema))
+    found = replace(found, drafted=_as_in_rows(fresh, schema, found.drafted))
     further += _codes(source, schema)
     if schema.person is None:
         further += _overlooked(source, schema, fresh)
@@ -80,17 +81,47 @@ def _fresh(source: Any) -> Schema | None:
         return None
 
 
-def _drafted(fresh: Schema, schema: Schema) -> tuple[str, ...]:
-    read = {c.name: _declared(c) for c in fresh.columns}
+@hide_rows
+def as_in_rows(source: Any, schema: Schema, filled: Collection[str]) -> tuple[str, ...]:
+    """Return the columns whose bounds or categories are those of the rows, as ``check_table`` does. For the custodian.
+
+    Args:
+        source: The rows of a table in memory.
+        schema: A confirmed schema.
+        filled: The columns whose listed categories all occur.
+
+    Privacy:
+        NOT private: facts about the rows.
+    """
+    source = reveal_table(source)
+    drafts = not isinstance(source, Table) and bool(_comparable(schema))
+    return _as_in_rows(_fresh(source) if drafts else None, schema, filled)
+
+
+def _as_in_rows(fresh: Schema | None, schema: Schema, filled: Collection[str]) -> tuple[str, ...]:
+    """Return columns that are filled, or as a fresh draft has them; none of a draft, which says so itself."""
+    read = {} if fresh is None else {c.name: _declared(c) for c in fresh.columns}
+    comparable = {c.name for c in _comparable(schema)}
+
+    def is_drafted(column: Column) -> bool:
+        return column.name in comparable and _declared(column) == read.get(column.name)
+
     learned = learned_of(schema.sources)
     return tuple(
         c.name
         for c in schema.columns
-        if c.name not in learned
-        and (what := _declared(c)) is not None
-        and what == read.get(c.name)
-        and not _usual(c)
+        if not schema.draft and c.name not in learned and (c.name in filled or is_drafted(c))
     )
+
+
+def _comparable(schema: Schema) -> list[Column]:
+    """Return the columns that a draft of the rows may declare as the schema does: neither learned nor usual ones."""
+    learned = learned_of(schema.sources)
+    return [
+        c
+        for c in schema.columns
+        if c.name not in learned and _declared(c) is not None and not _usual(c)
+    ]
 
 
 def _usual(column: Column) -> bool:
@@ -123,7 +154,7 @@ def _codes(source: Any, schema: Schema) -> list[Alarm]:
     for name, pieces in each_column(frame, names):
         column, is_list = columns[name], columns[name].kind in lists
         stated = (
-            *schema.sources.get(name, ColumnSource()).missing_codes,
+            *schema.source(name).missing_codes,
             *(getattr(column, "categories", None) or ()),
         )
         found = missing_marks(profile_column(name, pieces), listed=is_list)
@@ -145,7 +176,7 @@ def _codes(source: Any, schema: Schema) -> list[Alarm]:
                     f"codes: {name}",
                     f"Column {name!r} has {listed}, {look}. Does that mean missing? Then write missing = true and"
                     f" missing_codes = {written(list(marks))} with public {public}; or leave such fields empty in the"
-                    " file.",
+                    " table.",
                 )
             )
     return alarms

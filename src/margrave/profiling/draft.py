@@ -103,7 +103,9 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
             remarks[column.name] = f"{elapsed_question(column)} {asked}".strip()
     named = None if person is None else person.name
     remarks = {name: remark for name, remark in remarks.items() if remark}
-    return Schema(columns, person=named, ignore=ignore, remarks=remarks, sources=sources)
+    return Schema(
+        columns, person=named, ignore=ignore, remarks=remarks, sources=sources, from_draft=True
+    )
 
 
 def person_question(person: ColumnProfile) -> str:
@@ -113,8 +115,8 @@ def person_question(person: ColumnProfile) -> str:
     persons.
     """
     return (
-        f"{person.name!r} seems to say whose row it is, and a run then wants a unit of persons (--unit"
-        " add-remove-person:K). Is that wrong? Then delete the line person = ..., and list the column under ignore."
+        f"{person.name!r} seems to say whose row it is, and a run then needs a unit of persons, such as"
+        " add-remove-person:5. Is that wrong? Then delete the line person = ..., and list the column under ignore."
     )
 
 

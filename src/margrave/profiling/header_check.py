@@ -16,7 +16,7 @@ from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.parsing import MARKS
 from margrave.schema.text_patterns import date_format
 
-REMEDY = "The first line of a file must name the columns, and names are published: put such a line in front."
+REMEDY = "The first line of a table must name the columns, and names are published: put such a line in front."
 
 
 def reads_as_value(name: str) -> bool:

@@ -53,7 +53,7 @@ class HintWords:
             ),
             (r"take low out of ('[^']*'|\"[^\"]*\") if it may be earlier", self._earlier),
             (r'write kind = "categorical"\.', f"{self.classes}."),
-            (r", and a run then wants a unit of persons.*ignore\.", f". {self.person}"),
+            (r", and a run then needs a unit of persons.*ignore\.", f". {self.person}"),
             (r"draft anew", self.again),
         )
         for pattern, words in replaced:
@@ -65,13 +65,13 @@ class HintWords:
         return " ".join(
             s
             for s in sentences
-            if (self.file and line.search(s)) or not re.search(r" = |\[schema\]|--[a-z]", s)
+            if (self.file and line.search(s)) or not re.search(r" = |\[schema\]", s)
         )
 
     @property
     def _missing(self) -> str:
         return (
-            f"If so, {self.missing}: learning would count it as a value. Or leave such fields empty in the file, and"
+            f"If so, {self.missing}: learning would count it as a value. Or leave such fields empty in the table, and"
             f" {self.again}."
         )
 

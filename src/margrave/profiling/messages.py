@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from margrave.schema.categorical import OTHER
-from margrave.schema.summary import DRAFT_HEAD
 from margrave.schema.toml_text import string, written
 
 
@@ -18,19 +17,19 @@ class Remark(StrEnum):
     UNIQUE = "nearly every row has a text of its own: an identifier or free text"
     COMMAS = (
         "numbers with commas: margrave reads a decimal point and no thousands; rewrite them in the "
-        "file and draft anew"
+        "table and draft anew"
     )
     THOUSANDS = (
         "numbers with dots between thousands, it seems, which margrave would read as decimal points; "
-        "rewrite them in the file and draft anew, or add the column by hand if they are decimals"
+        "rewrite them in the table and draft anew, or add the column by hand if they are decimals"
     )
     MIXED = (
-        "most are dates, but not all are written in one way; write them alike in the file, leave "
+        "most are dates, but not all are written in one way; write them alike in the table, leave "
         "those empty that are not known, and draft anew"
     )
     CLOCK = "times of day without a date: write whole minutes since midnight, or the date as well, and draft anew"
     MOSTLY = (
-        "most are numbers, but some cannot be read as one; mend these in the file or leave them "
+        "most are numbers, but some cannot be read as one; mend these in the table or leave them "
         "empty, and draft anew"
     )
 
@@ -40,23 +39,23 @@ class Remark(StrEnum):
     )
     CENTURY = (
         " Years of two digits are read as 1969 to 2068: is that right for all of them? If not, write "
-        "years of four digits in the file."
+        "years of four digits in the table."
     )
     OFFSET = (
         " Its times have an offset (+02:00) and are taken in UTC, where another day may have begun: "
         "write local times without one if these are meant."
     )
     SAME = "All rows have the same value: it carries no information and can be left out."
-    MARKED = f" Marks such as NA become {OTHER!r} too: leave such fields empty in the file."
+    MARKED = f" Marks such as NA become {OTHER!r} too: leave such fields empty in the table."
     MISSPELLED = (
         " Some rare texts are nearly those of a frequent category: are they it, written otherwise?"
     )
     SENTENCES = (
-        " Some of its texts are sentences. May one name or describe a person? Then leave the column out: its categories"
-        " are published as they are written."
+        " Some of its texts are sentences or have many words. May one name or describe a person? Then leave the column"
+        " out: its categories are published as they are written."
     )
     NUMBERS = (
-        " Most are numbers: should all be? Then mend the others in the file or leave them empty, and "
+        " Most are numbers: should all be? Then mend the others in the table or leave them empty, and "
         "draft anew."
     )
     TAIL = (
@@ -67,19 +66,19 @@ class Remark(StrEnum):
     ONE = "all rows have the same value, which carries no information"
     CODES = 'Its name suggests codes, so it is taken as categories. If it is a quantity, write kind = "integer".'
     FEW = 'A few whole numbers. If they are classes or answers, write kind = "categorical".'
-    MARKS = " Marks such as NA are categories like any text: leave such fields empty in the file."
+    MARKS = " Marks such as NA are categories like any text: leave such fields empty in the table."
 
     USUAL = " Is it by its definition"
 
     HEAD = (
-        f"{DRAFT_HEAD}. It takes as public the names and kinds of the columns, the way in which dates are "
+        "A DRAFT. It takes as public the names and kinds of the columns, the way in which dates are "
         "written, and the columns that are left out. These were seen in the rows: check that they are "
         "public. Bounds and categories are learned under the privacy budget (learn = true). Where they "
         "are known without looking, write them in place of learn = true, with where they stand (cite = "
         '"Codebook, p. 12"): that saves budget.'
     )
     READ_HEAD = (
-        f"{DRAFT_HEAD}, made from the rows. Nothing in it is public yet: the values of the keys that read "
+        "A DRAFT, made from the rows. Nothing in it is public yet: the values of the keys that read "
         "lists may reveal single persons. For each column, put what is known without looking (a "
         "codebook, the law, common sense) in their place and take the key out of read, or write "
         "learn = true; and delete what should not be there."
@@ -99,14 +98,14 @@ def far_off_read(marks: Sequence[str]) -> str:
     """Return this question with its answers, for a column whose bounds were read off the rows."""
     return (
         f"{far_off(marks)} Then write the bounds of the code book as low and high, missing = true and missing_codes ="
-        f" {written(marks)}; or leave such fields empty in the file and draft anew."
+        f" {written(marks)}; or leave such fields empty in the table and draft anew."
     )
 
 
 def far_off_learned(marks: Sequence[str]) -> str:
     """Return this question with its answers, for a column to learn."""
     return (
-        f"{far_off(marks)} Then leave such fields empty in the file and draft anew; or declare it: in place of learn ="
+        f"{far_off(marks)} Then leave such fields empty in the table and draft anew; or declare it: in place of learn ="
         " true, write the bounds of the code book as low and high (never those of the rows), missing = true and"
         f" missing_codes = {written(marks)}."
     )
@@ -117,7 +116,7 @@ def code_like(codes: Sequence[str]) -> str:
     one = len(codes) == 1
     return (
         f" {' and '.join(map(string, codes))} {'looks' if one else 'look'} like {'a code' if one else 'codes'}:"
-        f" {'is it a mark' if one else 'are they marks'} for a missing value? Then leave such fields empty in the file"
+        f" {'is it a mark' if one else 'are they marks'} for a missing value? Then leave such fields empty in the table"
         " and draft anew; or"
     )
 
@@ -135,12 +134,13 @@ def code_like_learned(codes: Sequence[str]) -> str:
     return f"{code_like(codes)} write missing_codes = {written(codes)} beside learn = true."
 
 
-def usual_question(categories: Sequence[str], codes: Sequence[str]) -> str:
+def usual_question(categories: Sequence[str], codes: Sequence[str], words: Sequence[str]) -> str:
     """Return the question on a column to learn whose values are usual ones, which are public if it has no others.
 
     Args:
         categories: The values as the column writes them; none if they are truth values.
         codes: The values that look like missing-value codes.
+        words: The words of truth values, which a column of them does not keep.
     """
     missing = (
         f", missing = true and missing_codes = {written(codes)}" if codes else " and missing = true"
@@ -151,9 +151,13 @@ def usual_question(categories: Sequence[str], codes: Sequence[str]) -> str:
         if categories
         else ("yes or no, or true or false", 'kind = "boolean"')
     )
+    keep = (
+        " The release then says true and false: to keep the words, keep the kind categorical and write categories ="
+        f" {written(words)} instead."
+    )
     return (
         f"{Remark.USUAL} {what}? Then write {key}{missing} in place of learn = true: that is public and costs no"
-        " budget."
+        f" budget.{keep if words else ''}"
     )
 
 

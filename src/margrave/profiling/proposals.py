@@ -73,8 +73,8 @@ def _usual_question(texts: DistinctTexts) -> str:
     codes = list(text_codes(texts))
     others = texts.keep(np.array([t not in codes for t in texts]))
     if not Boolean("truth", missing=True).encode(others.texts).outside.any():
-        return usual_question((), codes)
-    return usual_question(sorted(others), codes) if are_usual_categories(list(others)) else ""
+        return usual_question((), codes, sorted(others))
+    return usual_question(sorted(others), codes, ()) if are_usual_categories(list(others)) else ""
 
 
 def missing_marks(evidence: ColumnProfile, *, listed: bool = False) -> dict[str, int]:

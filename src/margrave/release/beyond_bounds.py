@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 from margrave._card import listed
 from margrave.ratios import figure, percent
 from margrave.release.end_cells import has_natural_end
+from margrave.release.number import ColumnNumber
 from margrave.schema import Column, Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import UNITS, Numeric
+from margrave.schema.remedies import bounds_remedy
 from margrave.schema.sources import ColumnSource
 
 
@@ -58,19 +59,24 @@ def beyond_bounds(column: Numeric) -> BeyondBounds | None:
     return BeyondBounds(part * below, part * above, up - part * above, part)
 
 
-def public_limits(column: Numeric, sources: Mapping[str, ColumnSource]) -> tuple[float, float]:
+def possible_limits(column: Numeric, sources: Mapping[str, ColumnSource]) -> tuple[float, float]:
     """Return the least and the greatest value that a column may have, infinite where its bound was learned.
 
+    A learned lower bound at a natural end, such as 0, is the least value all the same: no value is expected below it.
+
     >>> from margrave.schema.numeric import Real
-    >>> price = Real("price", 0, 100, mean=[20, 18, 23])
-    >>> public_limits(price, {"price": ColumnSource(of="learned", public=["low"])})
+    >>> debt = Real("debt", -100, 100, mean=[20, 18, 23])
+    >>> possible_limits(debt, {"debt": ColumnSource(of="learned", public=["low"])})
+    (-100.0, inf)
+    >>> possible_limits(Real("price", 0, 100), {"price": ColumnSource(of="learned")})
     (0.0, inf)
     """
     least, greatest = column.cells.extremes
     low, high = float(least.min()), float(greatest.max())
     source = sources.get(column.name, ColumnSource())
     if source.of == "learned" or column.mean:
-        low = low if "low" in source.public else -math.inf
+        ends_there = "low" in source.public or has_natural_end(column, top=False)
+        low = low if ends_there else -math.inf
         high = high if "high" in source.public else math.inf
     return low, high
 
@@ -86,12 +92,28 @@ def has_bounds_of_another_run(column: Numeric, limits: tuple[float, float]) -> b
     >>> has_bounds_of_another_run(Real("price", 0, 100), (0.0, math.inf))
     True
     """
-    low = math.isinf(limits[0]) and not has_natural_end(column, top=False)
-    return not column.mean and (low or math.isinf(limits[1]))
+    return not column.mean and any(map(math.isinf, limits))
 
 
-def bounds_of_another_run_words(schema: Schema, names: Iterable[str]) -> list[str]:
+def columns_of_another_run(schema: Schema) -> list[Numeric]:
+    """Return the columns whose bounds another run learned."""
+    return [
+        c
+        for c in schema.columns
+        if isinstance(c, NUMERIC_KINDS)
+        and has_bounds_of_another_run(c, possible_limits(c, schema.sources))
+    ]
+
+
+def bounds_of_another_run_words(
+    schema: Schema, names: Iterable[str], of: str = "means and totals"
+) -> list[str]:
     """Return a sentence that names the columns of these whose bounds another run learned; none without such a column.
+
+    Args:
+        schema: The schema of the release.
+        names: Names of columns.
+        of: What has intervals without room for values beyond the bounds.
 
     >>> from margrave.schema import ColumnSource, Integer
     >>> schema = Schema([Integer("age", 6, 92)], sources={"age": ColumnSource(of="learned")})
@@ -99,70 +121,73 @@ def bounds_of_another_run_words(schema: Schema, names: Iterable[str]) -> list[st
     'age: the bounds are those that another release learned'
     """
     wanted = set(names)
-    found = [
-        c.name
-        for c in schema.columns
-        if isinstance(c, NUMERIC_KINDS)
-        and c.name in wanted
-        and has_bounds_of_another_run(c, public_limits(c, schema.sources))
-    ]
+    found = [c.name for c in columns_of_another_run(schema) if c.name in wanted]
     if not found:
         return []
     return [
         f"{listed(found, 12)}: the bounds are those that another release learned. No answer of this one shows how many"
-        " rows lie beyond them, and intervals of means and totals have no room for these. So they are not reliable."
-        " In the schema of the next release, declare public bounds, or write learn = true."
+        f" rows lie beyond them, and intervals of {of} do not include these. So they are not reliable."
+        f" In the schema of the next release, {bounds_remedy()}"
     ]
 
 
 def beyond_bounds_words(
-    columns: Iterable[Column], level: float = 0.95, by: str | None = None
+    schema: Schema, numbers: Iterable[ColumnNumber], level: float = 0.95, by: str | None = None
 ) -> list[str]:
-    """Return a sentence for each learned column whose hidden values count beside the noise.
+    """Return a sentence for each column with a mean beside whose noise values beyond learned bounds count.
 
-    Its parts add up to the interval of the mean at the level.
+    Its figures are those of the mean: they add up to the printed interval.
 
     Args:
-        columns: The columns.
-        level: The level of the intervals.
-        by: The column of groups, if the means are of these: all hidden values may lie in one group.
-
-    >>> from margrave.schema.numeric import Real
-    >>> (sentence,) = beyond_bounds_words([Real("price", 0, 100, mean=[20, 18, 23])])
-    >>> sentence.partition(". ")[0]
-    'price: the 95 % interval of the mean reaches 2 below the estimate and 3 above it'
+        schema: The schema of the release.
+        numbers: ``numbers_of`` the release.
+        level: Their level.
+        by: The column of groups, if the numbers are of these: all hidden values may lie in one group.
     """
-    least_part = 0.2  # of the noise; smaller parts are not worth a sentence
-    found = []
-    for column in columns:
-        parts = beyond_bounds(column) if isinstance(column, NUMERIC_KINDS) else None
-        if parts is None or max(parts.below, parts.above) < least_part * parts.noise:
-            continue
-        factor = NormalDist().inv_cdf((1 + level) / 2) / NormalDist().inv_cdf(0.975)
-        unit = getattr(column, "unit", "day" if column.kind == "date" else "")
-        noise, below, above = (
-            length_words(factor * length, unit)
-            for length in (parts.noise, parts.noise + parts.below, parts.noise + parts.above)
-        )
-        ends = {"below": parts.below, "above": parts.above}
-        rest = " and ".join(
-            f"{length_words(factor * v, unit)} {end}" for end, v in ends.items() if v > 0
-        )
-        if by is not None:
-            sides = " and ".join(
-                end for end, v in {"lower": parts.below, "upper": parts.above}.items() if v > 0
-            )
-            found.append(
-                f"{column.name}: values may lie beyond the learned bounds without showing. All of them may be in one"
-                f" group of {by}, so each group's interval has room for all at its {sides} end."
-            )
-            continue
-        found.append(
-            f"{column.name}: the {percent(level, 'g')} interval of the mean reaches {below} below the estimate and"
-            f" {above} above it. Noise is {noise} on either side. The rest, {rest}, is room for values beyond the"
-            " learned bounds. No answer shows whether there are any, because the noise could hide them."
-        )
-    return found
+    means: dict[str, list[ColumnNumber]] = {}
+    for n in numbers:
+        if n.statistic == "mean" and n.may_hide_values:
+            means.setdefault(n.column, []).append(n)
+    if by is None:
+        return [
+            sentence
+            for (n, *_) in means.values()
+            for sentence in _parts_words(n, _unit(schema.column(n.column)), level)
+        ]
+    return [
+        f"{name}: values may lie beyond the learned bounds without showing. All of them may be in one"
+        f" group of {by}, so each group's interval includes all of them at its {_sides(found)} end."
+        for name, found in means.items()
+    ]
+
+
+def _sides(numbers: Iterable[ColumnNumber]) -> str:
+    found = list(numbers)
+    ends = {
+        "lower": any(n.beyond_below for n in found),
+        "upper": any(n.beyond_above for n in found),
+    }
+    return " and ".join(end for end, has_room in ends.items() if has_room)
+
+
+def _parts_words(n: ColumnNumber, unit: str, level: float) -> Iterator[str]:
+    """Yield the parts of the interval of a mean as a sentence; none if the noise hides the mean."""
+    ends, room = (n.low, n.high), (n.beyond_below, n.beyond_above)
+    if n.estimate is None or None in (*ends, *room):
+        return
+    below, above = (abs(end - n.estimate) for end in ends if end is not None)
+    hidden = [length or 0.0 for length in room]
+    noise = [length_words(below - hidden[0], unit), length_words(above - hidden[1], unit)]
+    sides = {"below": hidden[0], "above": hidden[1]}
+    rest = " and ".join(f"{length_words(v, unit)} {end}" for end, v in sides.items() if v > 0)
+    by_noise = f"{noise[0]} on either side"
+    if noise[0] != noise[1]:  # a bound cuts the interval
+        by_noise = f"{noise[0]} below and {noise[1]} above"
+    yield (
+        f"{n.column}: the {percent(level, 'g')} interval of the mean reaches {length_words(below, unit)} below the"
+        f" estimate and {length_words(above, unit)} above it. Noise is {by_noise}. The rest, {rest}, is room for values"
+        " beyond the learned bounds. No answer shows whether there are any, because the noise could hide them."
+    )
 
 
 def learned_bounds_words(schema: Schema) -> list[str]:
@@ -200,13 +225,27 @@ def learned_bounds(schema: Schema) -> dict[str, str]:
     return {
         c.name: f"{_bound(c.low)} to {_bound(c.high)}"
         for c in schema.columns
-        if isinstance(c, NUMERIC_KINDS)
-        and schema.sources.get(c.name, ColumnSource()).of == "learned"
+        if isinstance(c, NUMERIC_KINDS) and schema.source(c.name).of == "learned"
     }
 
 
 def _bound(bound: Any) -> str:
     return f"{bound:.6g}" if isinstance(bound, float) else str(bound)
+
+
+def hidden_rows_words(mean: ColumnNumber, column: Column) -> str:
+    """Return how far rows beyond the learned bounds of a column may move its mean, as a sentence."""
+    ends = {"down": mean.beyond_below or 0.0, "up": mean.beyond_above or 0.0}
+    moves = " or ".join(
+        f"{way} by as much as {length_words(by, _unit(column))}"
+        for way, by in ends.items()
+        if by > 0
+    )
+    return f"{column.name}: rows beyond the learned bounds may move its mean {moves}."
+
+
+def _unit(column: Column) -> str:
+    return getattr(column, "unit", "day" if column.kind == "date" else "")
 
 
 def length_words(length: float, unit: str) -> str:

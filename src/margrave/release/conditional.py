@@ -15,7 +15,7 @@ from margrave.errors import BinWarning, InputError
 from margrave.frame_kinds import Kind, check_kind
 from margrave.marginal import Marginal
 from margrave.models.protocol import Answerer, Model
-from margrave.release.conditions import Condition, Cut, codes_by_column, cuts_of
+from margrave.release.conditions import Condition, Cut, codes_by_column, cuts_of, with_missing
 from margrave.release.sampling import (
     as_frame,
     check_row_count,
@@ -140,6 +140,7 @@ def part_of(
         deviation: Standard deviation of the number of all records.
         frames: The kind of frame that rows come as by default.
     """
+    values = with_missing(schema, values)
     evidence, cuts = codes_by_column(schema, values), cuts_of(schema, values)
     for cut in cuts:
         warnings.warn(str(cut), BinWarning, stacklevel=3)

@@ -14,11 +14,13 @@ import pyarrow as pa
 
 from margrave.errors import InputError, did_you_mean
 from margrave.schema import Categorical, Column, Ordinal, Schema
+from margrave.schema.categorical import Lookup
 from margrave.schema.column import abbreviate
 from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import Numeric
 from margrave.schema.parsing import Mask, plain
-from margrave.schema.parts import TimePart
+from margrave.schema.parts import TimePart, source_name
 from margrave.schema.reading_output import for_reading_output
 from margrave.types import Attribute, FloatArray
 
@@ -31,11 +33,6 @@ def codes_by_column(
     schema: Schema, values: Mapping[Attribute, Condition]
 ) -> dict[Attribute, tuple[int, ...]]:
     """Return the codes of the conditions on several columns."""
-    if not isinstance(values, Mapping):
-        raise InputError(
-            f"The condition is of type {type(values).__name__}, not a mapping of columns to values.",
-            remedy='Give such as {"sex": "F", "age": (30, 40)}.',
-        )
     return {a: codes_of(schema, a, wanted) for a, wanted in values.items()}
 
 
@@ -54,9 +51,45 @@ def codes_of(schema: Schema, attribute: Attribute, condition: Condition) -> tupl
     values = condition if isinstance(condition, list) else [condition]
     if not values:
         raise InputError(
-            f"Column {attribute!r} is held to no value at all.", remedy="Name at least one."
+            f"No value is given for column {attribute!r}.", remedy="Name at least one."
         )
     return tuple(sorted({_code(column, value) for value in values}))
+
+
+def with_missing(
+    schema: Schema, values: Mapping[Attribute, Condition]
+) -> dict[Attribute, Condition]:
+    """Return conditions with None in place of the missing-value codes that the schema declares.
+
+    >>> from margrave.schema import Integer
+    >>> from margrave.schema.sources import ColumnSource
+    >>> sources = {"visits": ColumnSource(missing_codes=["-9"])}
+    >>> schema = Schema([Integer("visits", 0, 15, missing=True)], sources=sources)
+    >>> with_missing(schema, {"visits": "-9"}), with_missing(schema, {"visits": [3, -9]})
+    ({'visits': None}, {'visits': [3, None]})
+    """
+    if not isinstance(values, Mapping):
+        raise InputError(
+            f"The condition is of type {type(values).__name__}, not a mapping of columns to values.",
+            remedy='Give such as {"sex": "F", "age": (30, 40)}.',
+        )
+    return {a: _with_missing(schema, a, condition) for a, condition in values.items()}
+
+
+def _with_missing(schema: Schema, attribute: Attribute, condition: Condition) -> Condition:
+    if isinstance(condition, tuple) or condition is None:
+        return condition
+    if isinstance(condition, list):
+        return [None if means_missing(schema, attribute, v) else v for v in condition]
+    return None if means_missing(schema, attribute, condition) else condition
+
+
+def means_missing(schema: Schema, attribute: Attribute, value: Any) -> bool:
+    """Return True for a value that the schema reads as missing: a missing-value code, or an empty text."""
+    column = schema.column(attribute)
+    codes = () if isinstance(column, Elapsed) else schema.source(source_name(column)).missing_codes
+    text = str(value).strip()
+    return column.missing and (not text or Lookup(tuple(codes))(text) is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +281,8 @@ def _code(column: Column, value: Value) -> int:
         _check_within(column, value)
         raise InputError(
             f"Column {column.name!r} has no value {value!r} in the schema.",
-            remedy=f"{did_you_mean(value, column.labels())}It has {abbreviate(column.labels())}.",
+            remedy=f"{did_you_mean(value, column.labels())}It has {abbreviate(column.labels())}."
+            f"{_missing_form(column)}",
         )
     return code
 
@@ -262,8 +296,14 @@ def _check_within(column: Column, value: Value) -> None:
         end, bound = ("below the lower", low) if point < low else ("above the upper", high)
         raise InputError(
             f"The value {value!r} of column {column.name!r} is {end} bound, {_shown(column, bound)}.",
-            remedy=_within(column, "a value"),
+            remedy=_within(column, "a value") + _missing_form(column),
         )
+
+
+def _missing_form(column: Column) -> str:
+    """Return how a missing value is written, for a column that may lack values."""
+    form = f"{{{column.name!r}: None}} in Python, and {column.name}= on the command line"
+    return f" Missing values are written {form}." if column.missing else ""
 
 
 def _within(column: Column, what: str) -> str:
@@ -328,6 +368,7 @@ def _encode(column: Column, value: Value) -> tuple[int, bool]:
     if nowhere:
         raise InputError(
             f"{reprlib.repr(value)} is not a value of column {column.name!r}.",
-            remedy=range_form(column.name, value) or _within(column, "a value"),
+            remedy=range_form(column.name, value)
+            or _within(column, "a value") + _missing_form(column),
         )
     return int(encoded.codes[0]), bool(encoded.outside[0])

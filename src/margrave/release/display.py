@@ -10,10 +10,12 @@ from margrave._other_names import AnswersNames, in_our_words
 from margrave.account import Account
 from margrave.error_sanitizer import hide_rows, short_errors
 from margrave.errors import did_you_mean
-from margrave.models import FittedAnswers
+from margrave.models import FittedAnswers, NoModel
 from margrave.provenance import Provenance
 from margrave.release.beyond_bounds import beyond_bounds_words
+from margrave.release.numbers import numbers_of
 from margrave.schema import Schema
+from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.transcript import Transcript
 
 
@@ -42,12 +44,22 @@ class Display(AnswersNames, Card):
             ("noisy marginals", f"{len(self.transcript.measurements)}"),
         ]
         absent = [f"No model: {self.model.absent}."] if self.model.absent else []
-        hidden, most = beyond_bounds_words(self.schema.columns), 3
+        hidden, most = self._hidden_values(), 3
         others = len(hidden) - most
         more = [f"And likewise {others:,} more column{'s' * (others > 1)}."] if others > 0 else []
         reliable = ".numbers() and .report() show what is reliable."
         kept = [account.left_out] if account.left_out else []
         return Facts(line, facts, [*absent, *kept, *hidden[:most], *more, reliable])
+
+    def _hidden_values(self) -> list[str]:
+        """Return a sentence for each learned column whose hidden values count beside the noise."""
+        schema, level = self.schema, 0.95
+        learned = [c.name for c in schema.columns if isinstance(c, NUMERIC_KINDS) and c.mean]
+        if not learned:
+            return []
+        absent = NoModel(schema.domain, self.transcript.total(), "the card has no use for it")
+        numbers = numbers_of(schema, self.transcript, absent, level, learned, quantiles={})
+        return beyond_bounds_words(schema, numbers, level)
 
     def _require_model(self) -> None:
         if self.model.absent:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from margrave.schema import Integer, Real
+from margrave.schema import Column, ColumnSource, Integer, Real
 from margrave.schema.numeric import Numeric
 from margrave.types import FloatArray
 
@@ -13,6 +15,34 @@ MIN_EXCESS_SHARE = 0.005
 
 #: The last cell also has to hold this many times what is predicted: some distributions rise.
 MIN_EXCESS_FACTOR = 1.5
+
+
+def may_clip(column: Column, source: ColumnSource) -> bool:
+    """Return True if the end cells may hold values from beyond the bounds.
+
+    They hold none if the schema does not move values to the bounds, or cites the document that states these. Such
+    bounds are those of all legal values, and many records may lie at one of them.
+
+    >>> may_clip(Integer("score", 1, 20), ColumnSource()), may_clip(Integer("score", 1, 20), ColumnSource(cite="p. 3"))
+    (True, False)
+    """
+    return column.outside == "clip" and not source.cite
+
+
+def remedy_words(tops: Iterable[bool]) -> str:
+    """Return which key of a column to change where values may have been clipped, and how.
+
+    Args:
+        tops: For each such end, True for the upper one.
+
+    >>> remedy_words([True]).partition(".")[0]
+    'If such values exist, raise high in the schema of the next release'
+    """
+    keys = " and ".join("raise high" if top else "lower low" for top in tops)
+    return (
+        f"If such values exist, {keys} in the schema of the next release. If none can, write outside = "
+        '"refuse" there, or cite the document that states the whole range.'
+    )
 
 
 def has_natural_end(column: Numeric, top: bool) -> bool:
@@ -28,7 +58,9 @@ def last_cell(
 
     The prediction is the largest within the noise: the bin beside the last cell may hold more, and the one before
     that less.
-    A column with one code per value is not expected to fall towards its end.
+    A column with one code per value is not expected to fall towards its end. A few values are taken for those of a
+    scale, whose ends are ordinary answers. If the value beside the last is the rarest of all others, they are taken
+    for a count that is cut off.
 
     Args:
         column: A numeric column.
@@ -36,7 +68,7 @@ def last_cell(
         top: Whether the last cell is the one at the upper bound.
         noise: How far the share of a cell may be off.
     """
-    # Whole numbers of at most so many values may be a scale, whose ends are ordinary answers.
+    # Values of a scale, at most.
     max_scale_values = 11
     least, greatest = column.cells.extremes
     inward = slice(None, None, -1) if top else slice(None)
@@ -58,7 +90,8 @@ def last_cell(
         trend = min(before[0] / before[1], 2.0) if before[1] > 0 else 2.0
     if (greatest == least).all():
         # one code per value may be the whole of a code book: the value beside is as much as can be expected
-        if len(shares) <= max_scale_values and (len(before) < 2 or trend > 1.0):
+        others = shares[2:] - noise
+        if len(shares) <= max_scale_values and not (others.size and before[0] <= others.min()):
             return last, last
         trend = max(trend, 1.0)
     return last, float(before[0] * trend * widths[0])

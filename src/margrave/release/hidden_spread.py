@@ -9,6 +9,7 @@ from margrave.bounds.noisy_counts import NoisyCounts
 from margrave.schema import Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Numeric
+from margrave.schema.remedies import bins_remedy, bounds_remedy
 from margrave.schema.sources import learned_of
 from margrave.transcript import Transcript
 from margrave.types import Attribute
@@ -42,14 +43,10 @@ def hidden_spreads(schema: Schema, transcript: Transcript) -> tuple[Attribute, .
 
 def hidden_spread_words(schema: Schema, name: Attribute) -> str:
     """Return the cause of a spread that noise hides, and what to do about it: nothing that was done already."""
-    remedy = (
-        "declare public bounds, with finer edges where its values concentrate"
-        if name in learned_of(schema.sources)
-        else "give finer edges where its values concentrate, or write learn = true"
-    )
+    remedy = bounds_remedy() if name in learned_of(schema.sources) else bins_remedy()
     return (
         f"The noise in the bins of {name} far from its mean hides its spread. In the schema of the next release,"
-        f' {remedy}. Or ask for a sum of its own (--for "mean {name}"), or give the release a larger budget.'
+        f' {remedy} Or ask for a sum of its own (--for "mean {name}"), or give the release a larger budget.'
     )
 
 

@@ -43,7 +43,7 @@ class ColumnNumber:
     standard deviations, if the synthetic rows differ from the estimate by no more than that, and if
     no clipping shows. The standard deviation of a quantile is at most that of normal values with the
     same middle half. If the mean is more than three standard deviations from zero, and for dates,
-    5 % of the estimate does not count. A column that no measured marginal contains has no interval
+    5 % of the estimate does not count, except for a total. A column that no measured marginal contains has no interval
     and is not reliable. Nor are means and totals under bounds that another run learned.
 
     Args:
@@ -54,9 +54,11 @@ class ColumnNumber:
         low: Lower end of the interval; minus infinity without one.
         high: Upper end of the interval; infinity without one.
         reliable: Whether the number can be used as it is.
-        noise: Half the width of the interval by the noise alone. The rest of the interval of a learned mean, less
-            ``bins``, is what values beyond the learned bounds may add.
-        bins: Length that the positions within bins add to both ends.
+        noise: Half the width of the interval by the noise alone.
+        bins: Length that the positions within bins add to both ends; half the length that they add to a quantile's.
+        beyond_below: Length that values beyond the learned bounds may add to the lower end; infinite if it is open.
+        beyond_above: Length that they may add to the upper end. The width of the interval is twice ``noise`` and
+            ``bins``, and these two. A bound at which the interval ends shortens the outer parts first.
         clipping: Share of the records that may be values from beyond the bounds.
         synthetic: The statistic of the model, which the synthetic rows follow; None without one.
         text: The estimate as text, dates in ISO 8601; "unknown" without one.
@@ -72,6 +74,8 @@ class ColumnNumber:
     reliable: bool
     noise: float | None
     bins: float | None
+    beyond_below: float | None
+    beyond_above: float | None
     clipping: float | None
     synthetic: float | None
     text: str
@@ -88,8 +92,20 @@ class ColumnNumber:
         """True for the share of a category."""
         return self.statistic.startswith("share of ")
 
+    @property
+    def is_open(self) -> bool:
+        """True if the interval has an open end: the quantile may lie beyond a learned bound."""
+        return math.inf in (self.beyond_below, self.beyond_above)
+
+    @property
+    def may_hide_values(self) -> bool:
+        """True if values beyond learned bounds count beside the noise."""
+        least_part = 0.2  # of the noise; smaller parts are not worth a sentence
+        room = max(self.beyond_below or 0.0, self.beyond_above or 0.0)
+        return room > 0.0 and room >= least_part * (self.noise or 0.0)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that fits in JSON; ``group`` only if there is one, and None for an infinite end."""
+        """Return plain data that fits in JSON: None for what is infinite, and ``group`` only if there is one."""
         found = {k: v for k, v in asdict(self).items() if k != "group" or v}
         return {k: None if v in (-math.inf, math.inf) else v for k, v in found.items()}
 
@@ -101,6 +117,7 @@ def number(
     *,
     show: Callable[[float], str],
     bins: float = 0.0,
+    room: tuple[float, float] = (0.0, 0.0),
     limits: tuple[float, float] = (-math.inf, math.inf),
     clipping: float = 0.0,
     synthetic: float | None = None,
@@ -114,24 +131,30 @@ def number(
         interval: The interval by the noise alone; None if nothing was measured.
         show: Returns a value as text.
         bins: Length that the positions within bins add to both ends.
+        room: Lengths that values beyond the learned bounds may add to the lower and the upper end.
         limits: The least and the greatest value possible.
         clipping: Share of the records that may be clipped, if the statistic depends on them.
         synthetic: The statistic of the model.
         tolerance: Largest half-width of a reliable interval.
     """
     if interval is None:
-        nothing = (None, None, None, False, None, None, None, synthetic)
+        nothing = (None, None, None, False, None, None, None, None, None, synthetic)
         return ColumnNumber(column, statistic, *nothing, "unknown", "not measured")
-    estimate, noise = interval.estimate, (interval.high - interval.low) / 2
-    low, high = max(interval.low - bins, limits[0]), min(interval.high + bins, limits[1])
-    if estimate is not None:
-        estimate = min(max(estimate, limits[0]), limits[1])
+    estimate = None if interval.estimate is None else _within(interval.estimate, limits)
+    lows = [_within(interval.low - by, limits) for by in (0.0, bins, bins + room[0])]
+    highs = [_within(interval.high + by, limits) for by in (0.0, bins, bins + room[1])]
+    (low, high), noise = (lows[2], highs[2]), (highs[0] - lows[0]) / 2
+    parts = (noise, (highs[1] - lows[1]) / 2 - noise, lows[1] - low, high - highs[1])
     reliable = False
     if estimate is not None:
         agrees = synthetic is None or abs(synthetic - estimate) <= tolerance
         reliable = (high - low) / 2 <= tolerance and agrees and clipping == 0
     shown = "unknown" if estimate is None else show(estimate)
     return ColumnNumber(
-        column, statistic, estimate, low, high, reliable, noise, bins, clipping, synthetic,
+        column, statistic, estimate, low, high, reliable, *parts, clipping, synthetic,
         shown, f"{show(low)} to {show(high)}",
     )  # fmt: skip
+
+
+def _within(value: float, limits: tuple[float, float]) -> float:
+    return min(max(value, limits[0]), limits[1])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,15 @@ from margrave.bounds.weighted_sums import weighted_sums
 from margrave.errors import InputError, ReleaseError
 from margrave.models import FittedAnswers
 from margrave.ratios import percent
-from margrave.release.beyond_bounds import public_limits
+from margrave.release.beyond_bounds import possible_limits
+from margrave.release.end_cells import has_natural_end, may_clip, remedy_words
 from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
 from margrave.release.numeric_numbers import QUANTILES, NumericColumn
 from margrave.schema import Categorical, Column, Schema
 from margrave.schema.categorical import OTHER
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Numeric
+from margrave.schema.remedies import bounds_remedy
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
 
@@ -85,62 +87,95 @@ def numbers_of(
     Raises:
         InputError: ``by`` is not one column of the schema.
     """
-    check_level(level)
-    names = schema.domain.attributes if columns is None else schema.domain.clique(columns)
-    groups: tuple[int | None, ...] = (None,)
-    if by is not None:
-        by = _group_column(schema, by)
-        names = tuple(name for name in names if name != by)
-        groups = tuple(range(schema.domain.size(by)))
-    cliques = {name: schema.domain.clique([name] if by is None else [name, by]) for name in names}
-    unbiased, expected = Unbiased(schema.domain, transcript), _expected(model, cliques.values())
-    found: list[ColumnNumber] = []
-    for column in map(schema.column, names):
-        clique = cliques[column.name]
-        estimate = unbiased.estimate(clique) if unbiased.supports(clique) else None
-        for code in groups:
-            own, counts = estimate, expected.get(clique)
-            if by is not None and code is not None:
-                own = None if estimate is None else estimate.slice(by, code)
-                counts = None if counts is None else np.take(counts, code, axis=clique.index(by))
-            group = None if by is None or code is None else (by, code)
-            noisy = None
-            if own is not None:
-                sums = weighted_sums(own, schema.domain, transcript, group)
-                noisy = NoisyCounts(own, level, sums)
-            if code is None or by is None:
-                found += _numbers(column, schema, quantiles, noisy, counts)
-            else:
-                name = group_name(schema.column(by), code)
-                hidden = _rows_per_row_of(noisy, estimate)
-                numbers = _numbers(column, schema, quantiles, noisy, counts, hidden)
-                found += (replace(n, group=name) for n in numbers)
-    return tuple(found)
+    groups = () if by is None else (_group_column(schema, by),)
+    return numbers_by(schema, transcript, model, level, columns, groups, quantiles)
 
 
-def rare_groups(schema: Schema, transcript: Transcript, by: Attribute) -> tuple[str, ...]:
-    """Return the groups of a column that may have no rows: their noisy count is below 3 of its standard deviations.
+def numbers_by(
+    schema: Schema,
+    transcript: Transcript,
+    model: FittedAnswers,
+    level: float,
+    columns: Iterable[Attribute] | None,
+    by: Sequence[Attribute],
+    quantiles: Mapping[str, float] = QUANTILES,
+) -> tuple[ColumnNumber, ...]:
+    """Return the numbers of columns in each group, as ``numbers_of`` does for groups of one column.
 
     Args:
         schema: The public schema.
         transcript: The noisy answers.
-        by: The column of groups.
+        model: The release's model.
+        level: Probability with which each interval holds, above 0 and below 1.
+        columns: These columns only; None for all.
+        by: The columns of the schema whose combinations of codes make groups; none for all records at once.
+        quantiles: The quantiles by name, as shares of the records below.
+    """
+    return tuple(each_number_by(schema, transcript, model, level, columns, by, quantiles))
+
+
+def each_number_by(
+    schema: Schema,
+    transcript: Transcript,
+    model: FittedAnswers,
+    level: float,
+    columns: Iterable[Attribute] | None,
+    by: Sequence[Attribute],
+    quantiles: Mapping[str, float],
+) -> Iterator[ColumnNumber]:
+    """Yield the numbers of ``numbers_by``, group by group."""
+    check_level(level)
+    names = schema.domain.attributes if columns is None else schema.domain.clique(columns)
+    cliques = {name: schema.domain.clique([name, *by]) for name in names if name not in by}
+    unbiased, expected = Unbiased(schema.domain, transcript), _expected(model, cliques.values())
+    for name, clique in cliques.items():
+        column = schema.column(name)
+        estimate = unbiased.estimate(clique) if unbiased.supports(clique) else None
+        for group in _groups(schema, by):
+            own, counts = estimate, expected.get(clique)
+            if counts is not None:
+                counts = counts[tuple(group.get(a, slice(None)) for a in clique)]
+            noisy = None
+            if own is not None:
+                for a, code in group.items():
+                    own = own.slice(a, code)
+                noisy = NoisyCounts(
+                    own, level, weighted_sums(own, schema.domain, transcript, group)
+                )
+            hidden = _rows_per_row_of(noisy, estimate) if group else None
+            numbers = _numbers(column, schema, quantiles, noisy, counts, hidden)
+            words = _group_words(schema, group)
+            yield from (replace(n, group=words) for n in numbers)
+
+
+def rare_groups(schema: Schema, transcript: Transcript, *by: Attribute) -> tuple[str, ...]:
+    """Return the groups of columns that may have no rows: their noisy count is below 3 of its standard deviations.
+
+    Args:
+        schema: The public schema.
+        transcript: The noisy answers.
+        by: The columns of groups, in the order of the schema.
 
     Returns:
-        Their names, as ``numbers_of`` has them. None if the column has no noisy counts.
+        Their names, as ``numbers_by`` has them. None if the columns have no noisy counts.
     """
     deviations = 3.0
-    unbiased, column = Unbiased(schema.domain, transcript), schema.column(by)
-    estimate = unbiased.estimate((by,)) if unbiased.supports((by,)) else None
+    unbiased = Unbiased(schema.domain, transcript)
+    estimate = unbiased.estimate(by) if unbiased.supports(by) else None
     if estimate is None:
         return ()
-    codes = np.eye(column.size)
-    scales = [max(estimate.covariance(code, code), 0.0) ** 0.5 for code in codes]
-    return tuple(
-        group_name(column, code)
-        for code, (count, scale) in enumerate(zip(estimate.values, scales, strict=True))
-        if count < deviations * scale
-    )
+    rare = np.ravel(estimate.values) < deviations * estimate.spread
+    groups = zip(_groups(schema, by), rare, strict=True)
+    return tuple(_group_words(schema, group) for group, is_rare in groups if is_rare)
+
+
+def _groups(schema: Schema, by: Sequence[Attribute]) -> Iterator[dict[Attribute, int]]:
+    for codes in product(*(range(schema.domain.size(a)) for a in by)):
+        yield dict(zip(by, codes, strict=True))
+
+
+def _group_words(schema: Schema, group: Mapping[Attribute, int]) -> str:
+    return " and ".join(group_name(schema.column(a), code) for a, code in group.items())
 
 
 def group_name(column: Column, code: int) -> str:
@@ -211,45 +246,73 @@ def _rest_words(share: ColumnNumber) -> str:
     return f"at most {high}" if share.low <= 0.0 else f"{percent_text(share.low)} to {high}"
 
 
-def clipping_words(numbers: Sequence[ColumnNumber]) -> list[str]:
-    """Return a sentence for each column whose mean or quantiles clipping may bias."""
-    largest: dict[Attribute, ColumnNumber] = {}
+def clipping_words(
+    schema: Schema, transcript: Transcript, numbers: Sequence[ColumnNumber], level: float = 0.95
+) -> list[str]:
+    """Return a sentence for each column whose mean or quantiles clipping may bias, with the key to change.
+
+    Args:
+        schema: The public schema.
+        transcript: The noisy answers.
+        numbers: ``numbers_of`` the release.
+        level: Their level.
+    """
+    largest: dict[Attribute, float] = {}
     for n in numbers:
-        if (n.clipping or 0.0) > (
-            largest[n.column].clipping or 0.0 if n.column in largest else 0.0
-        ):
-            largest[n.column] = n
+        if n.clipping:
+            largest[n.column] = max(n.clipping, largest.get(n.column, 0.0))
     return [
-        f"{name}: {percent_text(n.clipping or 0.0)} of the records are in an end bin, far more than the bins beside it"
+        f"{name}: {percent_text(share)} of the records are in an end bin, far more than the bins beside it"
         " lead to expect. Values from beyond the bounds may have been counted there. Intervals cover the noise, not"
-        " this bias."
-        for name, n in largest.items()
+        f" this bias. {clipping_remedy(schema, transcript, name, level)}"
+        for name, share in largest.items()
     ]
+
+
+def clipping_remedy(
+    schema: Schema, transcript: Transcript, name: Attribute, level: float = 0.95
+) -> str:
+    """Return which keys of a column to change if values of it may have been clipped, and how.
+
+    Args:
+        schema: The public schema.
+        transcript: The noisy answers.
+        name: The column.
+        level: The level of its numbers. If they show clipping in a group alone, all its ends are possible.
+    """
+    column: Any = schema.column(name)
+    shares = clipped_ends(schema, transcript, column, level) or (0.0, 0.0)
+    tops = [top for top, share in zip((False, True), shares, strict=True) if share]
+    return remedy_words(tops or [top for top in (False, True) if not has_natural_end(column, top)])
 
 
 def open_ends_words(numbers: Sequence[ColumnNumber]) -> list[str]:
     """Return a sentence for each column that has a quantile which may lie beyond a learned bound."""
     names: dict[Attribute, dict[str, None]] = {}
     for n in numbers:
-        if n.low == -math.inf or n.high == math.inf:
+        if n.is_open:
             names.setdefault(n.column, {})[n.statistic] = None
     return [
         f"{name}: {', '.join(found)} may lie beyond a learned bound. Rows beyond it count in the bin beside it, so no"
-        " answer shows how far beyond. Declare public bounds in the schema of the next release."
+        f" answer shows how far beyond. In the schema of the next release, {bounds_remedy()}"
         for name, found in names.items()
     ]
 
 
 def clipped_ends(
     schema: Schema, transcript: Transcript, column: Numeric, level: float
-) -> tuple[float, float]:
-    """Return the share of the records that may be clipped at the lower and the upper bound, by the noisy answers."""
+) -> tuple[float, float] | None:
+    """Return the share of the records that may be clipped at the lower and the upper bound, by the noisy answers.
+
+    None if the column was not measured.
+    """
     unbiased = Unbiased(schema.domain, transcript)
     estimate = unbiased.estimate((column.name,)) if unbiased.supports((column.name,)) else None
     if estimate is None:
-        return 0.0, 0.0
+        return None
     noisy = NoisyCounts(estimate, level)
-    return NumericColumn(column, noisy, None).clipped(noisy)
+    clips = may_clip(column, schema.source(column.name))
+    return NumericColumn(column, noisy, None, clips=clips).clipped(noisy)
 
 
 def _expected(model: FittedAnswers, cliques: Iterable[Clique]) -> Mapping[Clique, FloatArray]:
@@ -284,8 +347,9 @@ def _numbers(
 ) -> Iterator[ColumnNumber]:
     numeric = isinstance(column, NUMERIC_KINDS)
     if isinstance(column, NUMERIC_KINDS):
-        limits = public_limits(column, schema.sources)
-        own = NumericColumn(column, noisy, expected, rows_per_row, limits, quantiles)
+        limits = possible_limits(column, schema.sources)
+        clips = may_clip(column, schema.source(column.name))
+        own = NumericColumn(column, noisy, expected, rows_per_row, limits, quantiles, clips)
         yield from own.numbers()
     if numeric and not column.missing:
         return

@@ -37,8 +37,9 @@ class NumericColumn:
         noisy: The noisy counts of its codes; None if it was not measured.
         expected: The model's counts of its codes; None without a model.
         rows_per_row: Number of all records for each of the group that the counts are of; None if they are of all.
-        limits: The least and the greatest value that the column may have, by public bounds.
+        limits: The least and the greatest value that the column may have: its ``possible_limits``.
         quantiles: The quantiles by name, as shares of the records below.
+        clips: The end cells may hold values from beyond the bounds.
     """
 
     column: Numeric
@@ -47,6 +48,7 @@ class NumericColumn:
     rows_per_row: float | None = None
     limits: tuple[float, float] = (-math.inf, math.inf)
     quantiles: Mapping[str, float] = field(default_factory=lambda: QUANTILES)
+    clips: bool = True
 
     def numbers(self) -> Iterator[ColumnNumber]:
         """Yield the mean, the total and the quantiles. A total of dates has no meaning."""
@@ -80,25 +82,20 @@ class NumericColumn:
             interval, scale = noisy.total(self._padded(self._middles)), max(size, 1.0)
             limits = self._total_limits(noisy)
         tolerance, bins = scale * self._tolerance(noisy, mean, mean), scale * self._shift(noisy)
-        by_noise = (interval.high - interval.low) / 2
+        room = (0.0, 0.0)
         if self.column.mean and self.rows_per_row is None:
-            interval, bins = self._learned(noisy, name == "total"), 0.0
+            (interval, room), bins = self._learned(noisy, name == "total"), 0.0
         elif self.column.mean:
-            below, above = self._hidden(scale)
-            interval = Interval(interval.estimate, interval.low - below, interval.high + above)
+            room = self._hidden(scale)
+        if name == "total":  # which is 0 only without values, however far these are from 0
+            tolerance = max(tolerance, TOLERANCE * abs(interval.estimate or 0.0))
         found = number(
-            self.column.name, name, interval, bins=bins, limits=limits,
+            self.column.name, name, interval, bins=bins, room=room, limits=limits,
             clipping=sum(self.clipped(noisy)), tolerance=tolerance,
             show=self._words, synthetic=synthetic,
         )  # fmt: skip
-        if has_bounds_of_another_run(self.column, self.limits):
-            return replace(found, reliable=False)
-        if self.column.mean and self.rows_per_row is not None:
-            return replace(found, noise=by_noise)
-        parts = beyond_bounds(self.column) if name == "mean" else None
-        if parts is None:
-            return found
-        return replace(found, noise=parts.noise * noisy.deviations / 1.96)
+        of_another = has_bounds_of_another_run(self.column, self.limits)
+        return replace(found, reliable=False) if of_another else found
 
     def _total_limits(self, noisy: NoisyCounts) -> tuple[float, float]:
         """Return the least and the greatest total: a bound times the least, or the greatest number of values."""
@@ -117,19 +114,25 @@ class NumericColumn:
         )
         return factor * below, factor * above
 
-    def _learned(self, noisy: NoisyCounts, total: bool) -> Interval:
+    def _learned(self, noisy: NoisyCounts, total: bool) -> tuple[Interval, tuple[float, float]]:
         """Return the mean that was learned with the column, or its product with the number of values.
 
+        The interval is by the noise alone. The lengths beside it are what values beyond the bounds may add to its ends.
         The column states an interval of 95 %; its half-widths are rescaled to the level of others.
         """
-        estimate, low, high = self.column.mean
-        factor = noisy.deviations / 1.96
-        ends = estimate - factor * (estimate - low), estimate + factor * (high - estimate)
-        if not total:
-            return Interval(estimate, *ends)
-        size = noisy.total(self._present)
-        corners = [end * number for end in ends for number in (size.low, size.high)]
-        return Interval(estimate * (size.estimate or 0.0), min(corners), max(corners))
+        (estimate, low, high), parts = self.column.mean, beyond_bounds(self.column)
+        below, above = (0.0, 0.0) if parts is None else (parts.below, parts.above)
+        size = noisy.total(self._present) if total else Interval(1.0, 1.0, 1.0)
+
+        def between(down: float, up: float) -> Interval:
+            factor = noisy.deviations / 1.96
+            ends = estimate - factor * down, estimate + factor * up
+            corners = [end * number for end in ends for number in (size.low, size.high)]
+            return Interval(estimate * (size.estimate or 0.0), min(corners), max(corners))
+
+        whole = between(estimate - low, high - estimate)
+        alone = between(estimate - low - below, high - estimate - above)
+        return alone, (max(alone.low - whole.low, 0.0), max(whole.high - alone.high, 0.0))
 
     def _quantile(self, name: str, noisy: NoisyCounts, synthetic: float | None) -> ColumnNumber:
         first, last = noisy.quantile_codes(self.quantiles[name], self._cells)
@@ -139,16 +142,16 @@ class NumericColumn:
         bottom, top = self.clipped(noisy)
         mean = noisy.mean(self._padded(self._middles), self._present).estimate
         tolerance = self._tolerance(noisy, value, mean, self._middle_deviation(noisy))
-        value, (least, greatest) = min(max(value, low), high), self._open(name, first, last)
         found = number(
-            self.column.name, name, Interval(value, min(low, least), max(high, greatest)),
+            self.column.name, name, Interval(min(max(value, low), high), low, high),
+            room=self._open(name, first, last),
             clipping=bottom * (first == 0) + top * (last == self._cells - 1),
             tolerance=tolerance, show=self._words, synthetic=synthetic,
         )  # fmt: skip
         return replace(found, noise=between / 2, bins=(high - low - between) / 2)
 
     def _open(self, name: str, first: int, last: int) -> tuple[float, float]:
-        """Return minus infinity, and infinity, for each end at which a quantile may lie beyond a learned bound.
+        """Return how far a quantile may lie beyond the first and the last cell: infinity beyond a learned bound, or 0.
 
         Rows beyond it count in the end cell. If it is unknown how many there may be, as under bounds that another
         run learned, all of that cell may be beyond. All rows that may be hidden may be in one group.
@@ -156,9 +159,9 @@ class NumericColumn:
         parts = beyond_bounds(self.column)
         hidden = 1.0 if parts is None else parts.share * (self.rows_per_row or 1.0)
         q, (low, high) = self.quantiles[name], self.limits
-        bottom = first == 0 and q <= hidden and not has_natural_end(self.column, top=False)
-        top = last == self._cells - 1 and 1.0 - q <= hidden
-        return low if bottom else math.inf, high if top else -math.inf
+        bottom = first == 0 and q <= hidden and math.isinf(low)
+        top = last == self._cells - 1 and 1.0 - q <= hidden and math.isinf(high)
+        return math.inf if bottom else 0.0, math.inf if top else 0.0
 
     def _middle_deviation(self, noisy: NoisyCounts) -> float:
         """Return the least standard deviation by the middle half of the records, which no tail reaches.
@@ -204,7 +207,7 @@ class NumericColumn:
 
         An end bin must hold more than the bins beside it lead to expect, whatever the noise did to these.
         """
-        if self.column.mean:  # its interval says what the learned bounds may hide
+        if not self.clips or self.column.mean:  # whose interval says what learned bounds may hide
             return 0.0, 0.0
         counts = noisy.counts[: self._cells]
         size = max(float(counts.sum()), 1.0)
@@ -215,8 +218,7 @@ class NumericColumn:
             last, expected = last_cell(self.column, shares, top, noise)
             large = last - expected - noise > MIN_EXCESS_SHARE
             large &= last > MIN_EXCESS_FACTOR * expected
-            open_end = self.column.outside == "clip" and not has_natural_end(self.column, top)
-            found.append(last if large and open_end else 0.0)
+            found.append(last if large and not has_natural_end(self.column, top) else 0.0)
         return found[0], found[1]
 
     @property

@@ -44,6 +44,11 @@ class PurposeSupport(Card):
         }
 
     @property
+    def measured(self) -> bool:
+        """True if the release has all its columns, and all its marginals were measured."""
+        return bool(self.marginals) and not self.unmeasured
+
+    @property
     def words(self) -> str:
         """The support in a sentence."""
         if not self.marginals:

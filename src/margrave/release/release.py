@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from margrave.error_sanitizer import short_errors
 from margrave.errors import ReleaseError
 from margrave.frame_kinds import Kind
 from margrave.marginal import Marginal
-from margrave.models import Fit, FittedAnswers, NoModel, fit_named
+from margrave.models import Cost, Fit, FittedAnswers, NoModel, fit_named
 from margrave.models.specs import fit_spec
 from margrave.plugins import distribution_of
+from margrave.progress import Callback, reporting
 from margrave.provenance import Provenance, is_plain
 from margrave.release.archive import MAX_MB
 from margrave.release.certificate import Certificate, build_certificate, current_versions
@@ -30,7 +31,7 @@ from margrave.release.diagnostics import Misfit, find_misfits, unmeasured_column
 from margrave.release.draws import Draws, draws_of
 from margrave.release.estimates import Estimates
 from margrave.release.purposes import PurposeSupport, supports_of
-from margrave.release.refitting import check_refit, usable_by
+from margrave.release.refitting import check_refit, refit_cost, usable_by, warn_of_refit
 from margrave.release.release_file import Parts, read_parts, write_parts
 from margrave.release.sampling import (
     check_row_count,
@@ -228,7 +229,12 @@ class Release(Estimates):
 
     @short_errors
     def refit(
-        self, fit: Fit | str, *, seed: int | None = None, max_model_mb: float = 2048.0
+        self,
+        fit: Fit | str,
+        *,
+        seed: int | None = None,
+        max_model_mb: float = 2048.0,
+        progress: Callback | bool | None = None,
     ) -> Release:
         """Return the release with another model of the same noisy answers.
 
@@ -236,6 +242,7 @@ class Release(Estimates):
             fit: A fit such as ``ParticleFit()``, or its name on the command line.
             seed: Makes the fit repeatable.
             max_model_mb: The largest model to fit, in MB.
+            progress: As in ``synthesize``.
 
         Warns:
             RefitWarning: The fit leaves weighted sums out, or has no distribution to draw rows from.
@@ -250,11 +257,31 @@ class Release(Estimates):
         fit = fit_named(fit)
         answers = usable_by(fit, self.transcript)
         check_refit(fit, self.schema.domain, answers, max_model_mb)
-        model = fit(self.schema.domain, answers, rng=generator(seed))
+        warn_of_refit(fit, len(self.transcript.entries) - len(answers.entries))
+        with reporting(progress) as callback:
+            share = partial(callback, "fitting")
+            share(0.0)
+            model = fit(self.schema.domain, answers, rng=generator(seed), progress=share)
         provenance = replace(self.provenance, refit=fit_spec(fit))
         # hindsight is about the model before
         refitted = replace(self, model=model, provenance=provenance, hindsight=())
         return refitted.resting_on(fit)
+
+    @short_errors
+    def refit_cost(self, fit: Fit | str) -> Cost:
+        """Return about the processor time and the memory of a process that refits the release.
+
+        Args:
+            fit: As in ``refit``.
+
+        Returns:
+            Its ``seconds`` and ``mb``, by the cost model of plans.
+
+        Privacy:
+            None spent.
+        """
+        fit = fit_named(fit)
+        return refit_cost(fit, self.schema.domain, self.transcript)
 
     def resting_on(self, *used: object) -> Release:
         """Return the release with the distributions of these mechanisms and fits among its versions.
@@ -264,7 +291,7 @@ class Release(Estimates):
         """
         others: dict[str, str] = {}
         for thing in used:
-            others |= distribution_of(type(thing))
+            others |= {} if thing is None else distribution_of(type(thing))
         return replace(self, versions={**others, **self.versions}) if others else self
 
     def draws(

@@ -14,7 +14,7 @@ from margrave.errors import InputError, ReleaseError
 from margrave.models import FittedAnswers, NoModel, family_of
 from margrave.models.protocol import ModelState
 from margrave.provenance import Provenance
-from margrave.release import format_1, serialization
+from margrave.release import serialization
 from margrave.release.archive import open_archive, write_archive
 from margrave.release.transcript_codec import transcript_from_plain, transcript_to_plain
 from margrave.schema import Schema
@@ -56,16 +56,14 @@ def write_parts(path: str | Path, parts: Parts, *, overwrite: bool) -> None:
 
 
 def read_parts(path: str | Path, max_mb: float) -> Parts:
-    """Return the parts of a release from its file, of this format or an earlier one. Nothing in it is run."""
+    """Return the parts of a release from its file. Nothing in it is run."""
     with open_archive(given_path(path, "release", "visits.margrave"), max_mb) as (plain, fetch):
         if plain.get("format") != FORMAT:
             raise ReleaseError("It is not a margrave release.")
-        if plain.get("version") == 1:
-            plain = format_1.upgraded(plain)
-        elif plain.get("version") != FORMAT_VERSION:
+        if (version := plain.get("version")) != FORMAT_VERSION:
             raise ReleaseError(
-                "It is of a version of the format that this margrave does not know.",
-                remedy="Read it with the margrave that wrote it, or a newer one.",
+                f"It is of version {version!r:.20} of the format, and this margrave reads version {FORMAT_VERSION}.",
+                remedy="Read it with the margrave that wrote it.",
             )
         return _parts_from_plain(plain, serialization.Shelf(fetch))
 

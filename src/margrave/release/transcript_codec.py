@@ -211,13 +211,12 @@ def _measurement(plain: Plain, shelf: Shelf, domain: Domain) -> Measurement:
         {a: _groups(shelf.get(name), domain.size(a)) for a, name in plain["query"].items()},
         {as_text(a): shelf.get(name) for a, name in plain.get("matrices", {}).items()},
     )
-    if not set(query.matrices) <= set(clique):
+    if not {*query.groups, *query.matrices} <= set(clique):
         raise ReleaseError("A linear map names a column that its marginal lacks.")
     try:
         query.check(domain)
     except InputError:
         raise ReleaseError("A linear map does not fit the domain.") from None
-    query = query.within(clique)  # older releases name the groups of all columns
     values = shelf.get(plain["values"])
     shape = query.domain(domain.project(clique)).shape(clique)
     scale = _scale(plain["scale"])

@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from margrave._card import Card, Facts
@@ -341,6 +342,7 @@ def _sum(amounts: Iterator[Fraction]) -> Fraction:
     return sum((Fraction(n, d) for d, n in numerators.items()), Fraction(0))
 
 
+@lru_cache
 def implies(rho: Fraction, epsilon: Fraction, delta: float) -> bool:
     """Return whether rho-zCDP implies (epsilon, delta)-differential privacy.
 

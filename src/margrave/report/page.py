@@ -18,7 +18,7 @@ from margrave.release.beyond_bounds import (
     values_beyond_words,
 )
 from margrave.release.coverage import pair_evidence
-from margrave.release.numbers import headlines, numbers_of, open_ends_words
+from margrave.release.numbers import clipping_remedy, headlines, numbers_of, open_ends_words
 from margrave.report.charts import bars, heat, pair_map, risk
 from margrave.report.heading import Heading
 from margrave.report.templating import environment
@@ -143,6 +143,11 @@ def _columns(
     for view in views:
         own = by_column[view.name]
         mean = next((n for n in own if n.statistic == "mean" and n.low is not None), None)
+        remedy = (
+            [clipping_remedy(release.schema, release.transcript, view.name, LEVEL)]
+            if any(n.clipping for n in own)
+            else []
+        )
         found.append(
             {
                 "name": view.name,
@@ -151,11 +156,11 @@ def _columns(
                 "mean": "" if mean is None else mean.words,
                 "learned": learned.get(view.name, ""),
                 "hidden": [
-                    *beyond_bounds_words([release.schema.column(view.name)]),
+                    *beyond_bounds_words(release.schema, own, LEVEL),
                     *bounds_of_another_run_words(release.schema, [view.name]),
                     *open_ends_words(own),
                 ],
-                "doubts": uncertain(own),
+                "doubts": [*uncertain(own), *remedy],
                 "numbers": [n for n in own if n.low is not None and not n.is_of_category],
                 "counts": _counts(view),
             }
@@ -199,7 +204,6 @@ def _pairs(release: Release) -> dict[str, Any] | None:
                 "names": v.names,
                 "chart": heat(v),
                 "information": v.information,
-                "hidden": v.names in release.coverage.hidden,
             }
             for v in pair_views(release)
         ],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from margrave.content_policy import CONTENT_POLICY
 
@@ -30,8 +31,28 @@ def environment(*packages: str) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["unbroken"] = unbroken
+    found.filters["breakable"] = breakable
     found.globals["content_policy"] = Markup(CONTENT_POLICY)
     return found
+
+
+def unbroken(text: str) -> str:
+    """Return a text whose lines do not break inside a number, its sign or a time.
+
+    >>> unbroken("66.8 % to 67.7 %").split(" ")
+    ['66.8\\xa0%', 'to', '67.7\\xa0%']
+    """
+    return re.sub(r"(?<=\d) (?=[%\d])|(?<=beyond) (?=-?\d)", "\N{NO-BREAK SPACE}", text)
+
+
+def breakable(name: str) -> Markup:
+    """Return a name whose line may break after an underscore.
+
+    >>> breakable("left_home")
+    Markup('left_<wbr>home')
+    """
+    return escape(name).replace("_", Markup("_<wbr>"))
 
 
 def chart_style() -> str:

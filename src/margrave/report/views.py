@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 
 from margrave.bounds import Bound, EquivalentSample
+from margrave.bounds.gls import Unbiased
 from margrave.errors import ModelTooLargeError, ReleaseError
 from margrave.release import Release
 from margrave.report.axes import Axis
@@ -35,7 +37,7 @@ class ColumnView:
 
 @dataclass(frozen=True, eq=False)
 class PairView:
-    """Two columns' joint counts by the model, and their mutual information (bits)."""
+    """Two columns' joint counts by the model, and their mutual information (bits) less what chance alone gives."""
 
     names: Clique
     axes: tuple[Axis, Axis]
@@ -97,14 +99,18 @@ def price_view(release: Release) -> EquivalentSample | None:
 
 
 def pair_views(release: Release) -> list[PairView]:
-    """Return the measured pairs with the largest mutual information by the model."""
+    """Return the measured pairs with the largest mutual information by the model, less what chance alone gives.
+
+    Pairs whose relation the noise hides are left out.
+    """
     max_pairs = 6
     # Mutual information (bits) below which a pair's chart would show rounding only.
     min_information = 1e-3
+    unbiased, hidden = Unbiased(release.schema.domain, release.transcript), release.coverage.hidden
     views = [
-        v
+        replace(v, information=max(v.information - chance_information(unbiased, v), 0.0))
         for pair in _measured_pairs(release.transcript)
-        if (v := pair_view(release, pair)) is not None
+        if pair not in hidden and (v := pair_view(release, pair)) is not None
     ]
     return sorted(
         (v for v in views if v.information >= min_information), key=lambda v: -v.information
@@ -158,6 +164,21 @@ def pair_view(release: Release, pair: Clique) -> PairView | None:
         return None
     one, other = (Axis.of(release.schema.column(name)) for name in pair)
     return PairView(pair, (one, other), counts, mutual_information(counts))
+
+
+def chance_information(unbiased: Unbiased, view: PairView) -> float:
+    """Return the mean mutual information (bits) of two unrelated columns, by noise and by sampling.
+
+    It is ``D (1 + C s² / n) / (2 n log 2)`` for n records in C cells of equal expected counts, with D = (rows - 1)
+    (columns - 1). ``s`` is the noise scale of the interaction by all measurements together.
+    """
+    estimate = unbiased.estimate(view.names) if unbiased.supports(view.names) else None
+    n, (rows, columns) = float(view.counts.sum()), view.counts.shape
+    if n <= 0:
+        return 0.0
+    variance = 0.0 if estimate is None else estimate.eigenvalues[view.names]
+    freedom = (rows - 1) * (columns - 1)
+    return float(freedom * (1.0 + rows * columns * variance / n) / (2.0 * math.log(2.0) * n))
 
 
 def mutual_information(counts: FloatArray) -> float:

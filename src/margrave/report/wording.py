@@ -66,7 +66,7 @@ def conditions(found: Mapping[str, Any], columns: int) -> str:
     ):
         if names := found[kind]:
             checks.append(
-                f"no value of {'any column' if len(names) == columns else _named(names)} {what}"
+                f"no value of {'any column' if len(names) == columns else named(names)} {what}"
             )
     if found["person"] is not None:
         checks.append(f"every row has a person in {found['person']}")
@@ -101,7 +101,7 @@ def nothing_asked(columns: Sequence[Attribute], *, ahead: bool = False) -> str:
     >>> nothing_asked(["sex"])
     'Nothing was asked of sex: its synthetic values say nothing of the real ones.'
     """
-    names = _named(columns)
+    names = named(columns)
     whose = "its" if len(columns) == 1 else "their"
     was, say = ("will be", "will say") if ahead else ("was", "say")
     return (
@@ -116,10 +116,10 @@ def contradicted(misfits: Sequence[Misfit]) -> str:
     'The model contradicts what was measured: of sex it has 21 % of the records or more in wrong cells.'
     """
     worst, others = misfits[0], len(misfits) - 1
-    named = " × ".join(worst.clique)
+    marginal = " × ".join(worst.clique)
     more = f", and likewise {others:,} more marginal{'s' * (others > 1)}" if others else ""
     return (
-        f"The model contradicts what was measured: of {named} it has"
+        f"The model contradicts what was measured: of {marginal} it has"
         f" {percent(worst.share)} of the records or more in wrong cells{more}."
     )
 
@@ -140,10 +140,8 @@ def uncertain(numbers: Sequence[ColumnNumber]) -> list[str]:
     sentences = [unreliable(n) for n in marked if n.statistic == "mean"]
     others = [statistic_words(n) for n in marked if n.statistic != "mean"]
     if others:
-        max_names = 6
-        named = others[:max_names] + [f"{len(others) - max_names} more"] * (len(others) > max_names)
         too = ", too" if sentences else ""
-        sentences.append(f"Not reliable{too}: {_named(named)}.")
+        sentences.append(f"Not reliable{too}: {named(others, 6)}.")
     return sentences
 
 
@@ -190,13 +188,13 @@ def related(found: Coverage) -> list[str]:
     sentences = []
     if found.public_only:
         sentences.append(
-            f"The synthetic values of {_named(found.public_only)} come from the public table alone."
+            f"The synthetic values of {named(found.public_only)} come from the public table alone."
         )
     if found.alone:
         was, its = ("was", "its") if len(found.alone) == 1 else ("were", "their")
         but = ", but for what the schema's constraints rule out" if found.constrained else ""
         sentences.append(
-            f"{_named(found.alone)} {was} never measured together with another column: {its} relations to others"
+            f"{named(found.alone)} {was} never measured together with another column: {its} relations to others"
             f" in the synthetic rows carry no information{but}."
         )
     more = (
@@ -236,8 +234,15 @@ def pair_words(pairs: Sequence[Clique]) -> str:
     return listed([" and ".join(pair) for pair in pairs], 12)
 
 
-def _named(columns: Sequence[Attribute]) -> str:
-    return ", ".join(columns[:-1]) + " and " * (len(columns) > 1) + columns[-1]
+def named(names: Sequence[str], max_names: int | None = None) -> str:
+    """Return names in a sentence; of more than ``max_names`` only the first.
+
+    >>> named(["a", "b", "c"]), named(["a", "b", "c"], 1)
+    ('a, b and c', 'a and 2 more')
+    """
+    some = list(names[:max_names])
+    some += [f"{len(names) - len(some):,} more"] * (len(some) < len(names))
+    return ", ".join(some[:-1]) + " and " * (len(some) > 1) + some[-1]
 
 
 def _number(value: float) -> str:

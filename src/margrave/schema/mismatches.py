@@ -26,10 +26,10 @@ MARK, COMMA, SIGNS, ALIKE, WAY, NESTED, NAMED = (
 #: Causes of a value outside the schema, each with its remedy. ``NAMED`` values are the word for all unlisted ones.
 CAUSES = {
     MARK: "a mark for a missing value, such as NA",
-    COMMA: "a number with a comma, or with dots between thousands: rewrite them in the file with a decimal point alone",
-    SIGNS: "a number with other signs (a unit, <, >): mend them in the file",
+    COMMA: "a number with a comma, or with dots between thousands: write them in the table with a decimal point alone",
+    SIGNS: "a number with other signs (a unit, <, >): mend them in the table",
     ALIKE: 'a listed category but for case or blanks: write same = "case" in the schema, or write them alike',
-    WAY: "a date written in another way than the column's: write them alike in the file, or set format",
+    WAY: "a date written in another way than the column's: write them alike in the table, or set format",
     NESTED: "a list, a record or another value that is not a single one: put single values into its cells",
 }
 

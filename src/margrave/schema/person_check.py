@@ -101,7 +101,7 @@ class PersonCheck:
                 "identifiers",
                 f"{self.alike:,} of the {self.persons:,} identifiers of persons equal another but for case, leading"
                 " zeros or '.0'. Each is taken for a person of its own, and a person who has several is not protected"
-                " as one: write them alike in the file.",
+                " as one: write them alike in the table.",
             )
         large, beyond = (
             self.most > MAX_PERSON_SHARE * self.rows,

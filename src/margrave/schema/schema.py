@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import add
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from margrave.schema.code_labels import meaning_of
 from margrave.schema.column import Column
 from margrave.schema.constraint_zeros import check_possible, constraints_on_learned, declared_of
 from margrave.schema.constraints import Constraint, check_constraints
+from margrave.schema.content import SchemaContent
 from margrave.schema.elapsed_values import (
     names_behind,
     names_to_read,
@@ -49,7 +51,7 @@ from margrave.schema.part_sampling import decode_lines
 from margrave.schema.parts import functions_of, parts_by_column, source_name, with_settled_parts
 from margrave.schema.persons import check_accepted
 from margrave.schema.reading_output import for_reading_output
-from margrave.schema.references import ReferencedFile, References, check_apart
+from margrave.schema.references import References, check_apart
 from margrave.schema.sources import ColumnSource, check_sources, learned_of, read_error
 from margrave.schema.summary import facts_of
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
@@ -58,7 +60,7 @@ from margrave.types import Clique
 
 
 @dataclass(frozen=True, repr=False)
-class Schema(ByName, Card):
+class Schema(SchemaContent, ByName, Card):
     """The columns of a table, each with its public values: everything the codes mean.
 
     ``sources`` say where a column's values come from, if not from public knowledge alone; the gate refuses a schema
@@ -66,7 +68,8 @@ class Schema(ByName, Card):
     columns of the table that are left out. ``constraints`` say which combinations of values cannot occur.
     ``person_accepts`` lists placeholders, such as "0", that identify persons in this table. ``remarks`` are comments
     for the file, by column ("" for its head), and ``files`` the files that values were read from, each with its hash.
-    ``accepted`` lists alarms that the custodian has answered. None of the three makes two schemas different.
+    ``accepted`` lists alarms that the custodian has answered. ``from_draft`` says that ``draft_schema`` made the
+    schema, so that the remarks on its columns are open questions. None of the four makes two schemas different.
 
     >>> schema = Schema.coded({"age": 32, "sex": 2})
     >>> schema.domain.cells()
@@ -74,16 +77,6 @@ class Schema(ByName, Card):
     >>> schema == Schema.from_toml(schema.to_toml())
     True
     """
-
-    columns: Sequence[Column]
-    person: str | None = None
-    ignore: Sequence[str] = ()
-    constraints: Sequence[Constraint] = ()
-    remarks: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    files: Sequence[ReferencedFile] = field(default=(), compare=False, repr=False)
-    person_accepts: Sequence[str] = ()
-    accepted: Sequence[str] = field(default=(), compare=False, repr=False)
-    sources: Mapping[str, ColumnSource] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         settled = with_settled_parts(checked_columns(self.columns), self.person)
@@ -121,9 +114,7 @@ class Schema(ByName, Card):
         check_possible(self.constraint_zeros, {c.name: c.size for c in self.columns}.__getitem__)
 
     def _facts(self) -> Facts:
-        return facts_of(
-            self.columns, self.sources, self.person, self.ignore, self.constraints, self.remarks
-        )
+        return facts_of(self)
 
     @property
     def table_names(self) -> tuple[str, ...]:
@@ -183,10 +174,7 @@ class Schema(ByName, Card):
 
     def to_toml(self) -> str:
         """Return the schema as TOML. Equal schemas have the same text up to remarks and files."""
-        return toml.write(
-            self.columns, self.sources, self.person, self.ignore, self.constraints, self.remarks,
-            self.person_accepts, self.files, self.accepted,
-        )  # fmt: skip
+        return toml.write(self)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the TOML file, whole or not at all."""
@@ -200,7 +188,8 @@ class Schema(ByName, Card):
 
     def for_run(self) -> Schema:
         """Return the schema without remarks, accepted alarms, and distributions that another run learned."""
-        return replace(self, columns=columns_for_run(self.columns), remarks={}, accepted=())
+        columns = columns_for_run(self.columns)
+        return replace(self, columns=columns, remarks={}, accepted=(), from_draft=False)
 
     def check_apart(self, table: Any) -> None:
         """Raise ``SchemaError`` if a file that the schema was read from is the table, by any link or by its bytes.
@@ -221,9 +210,8 @@ class Schema(ByName, Card):
 
     def confirmed(self) -> Schema:
         """Return the schema with every value taken as public, without remarks. The caller vouches for it."""
-        return replace(
-            self, sources={n: s.confirmed() for n, s in self.sources.items()}, remarks={}
-        )
+        sources = {n: s.confirmed() for n, s in self.sources.items()}
+        return replace(self, sources=sources, remarks={}, from_draft=False)
 
     def with_learned(self, columns: Iterable[Column]) -> Schema:
         """Return the schema in which declared columns replace those to learn, by name.
@@ -361,7 +349,7 @@ class Schema(ByName, Card):
         functions = functions_of(self.columns)
         return Domain(
             plain.attributes, plain.sizes, tuple(merged.values()), unordered, missing, meanings,
-            functions,
+            functions, tuple(self.ignore),
         )  # fmt: skip
 
     @cached_property
@@ -389,15 +377,16 @@ class Schema(ByName, Card):
         values = np.empty((len(self.columns), rows[0]), dtype=code_dtype(self.domain.sizes))
         found = []
         for i, column in enumerate(self.columns):
-            check, at = ColumnCheck.of(column, column.encode(pa.nulls(0))), 0
-            stated = self.sources.get(source_name(column), ColumnSource())
-            for piece in pieces[source_name(column)]:
+            checks, at = list[ColumnCheck](), 0
+            stated = self.source(source_name(column))
+            for piece in pieces[source_name(column)] or [pa.nulls(0)]:
                 encoded = encode_with_missing_codes(column, piece, stated.missing_codes)
                 values[i, at : at + len(piece)] = encoded.codes
                 seen = count_causes(column, piece, encoded) if causes else None
-                check, at = check + ColumnCheck.of(column, encoded, seen), at + len(piece)
+                checks.append(ColumnCheck.of(column, encoded, seen))
+                at += len(piece)
             if column.name not in parts:  # a part is lost where its column is
-                found.append(check)
+                found.append(reduce(add, checks))
         codes = Codes(self.domain, values)
         to_learn = {c.name for c in self.to_learn}
         violated = tuple(

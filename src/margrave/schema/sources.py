@@ -20,7 +20,8 @@ class ColumnSource:
         of: The source of every key that ``read`` does not list: "public"; "learned", from noisy
             answers; or "read", off the rows of the table to protect.
         read: The keys whose values were read off the rows. The gate refuses such a schema.
-        cite: Where the public values are written down, in words.
+        cite: Where the public values are written down, in words. Bounds with one are taken to be the whole range of
+            legal values.
         missing_codes: Values that stand for a missing one in the table, such as "-9".
         public: The bounds of a learned column that were public before it was learned: "low", "high" or both.
 

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from margrave._card import Facts, listed
 from margrave.schema.column import Column
-from margrave.schema.constraints import Constraint
+from margrave.schema.content import SchemaContent
 from margrave.schema.learn import Learn
 from margrave.schema.sources import ColumnSource
 from margrave.schema.toml_text import string
 
-#: Beginning of the remarks of a draft.
-DRAFT_HEAD = "A DRAFT"
 
-
-def is_drafted(remarks: Mapping[str, str]) -> bool:
-    """Return True for the remarks of a draft, which a schema from a file does not have."""
-    return remarks.get("", "").startswith(DRAFT_HEAD)
-
-
-def facts_of(
-    columns: Sequence[Column],
-    sources: Mapping[str, ColumnSource],
-    person: str | None,
-    ignore: Sequence[str],
-    constraints: Sequence[Constraint],
-    remarks: Mapping[str, str],
-) -> Facts:
+def facts_of(content: SchemaContent) -> Facts:
     """Return the content of the card of a schema, without a value that was read off the rows."""
-    asked = [c.name for c in columns if remarks.get(c.name)] if is_drafted(remarks) else []
-    read = any(source.is_read for source in sources.values())
+    columns, constraints = content.columns, content.constraints
+    asked = [c.name for c in columns if content.from_draft and content.remarks.get(c.name)]
+    read = any(source.is_read for source in content.sources.values())
     draft = ", DRAFT: values were read off the rows" if read else ""
     questions = f"; open questions on {listed(asked)}" if asked else ""
     line = f"{len(columns)} columns: {listed([c.name for c in columns])}{draft}{questions}"
-    facts = [(c.name, _in_words(c, sources.get(c.name, ColumnSource()))) for c in columns]
-    facts += [] if person is None else [(person, "person ID, never synthesized")]
-    facts += [(name, "left out") for name in ignore]
+    facts = [(c.name, _in_words(c, content.source(c.name))) for c in columns]
+    facts += [] if content.person is None else [(content.person, "person ID, never synthesized")]
+    facts += [(name, "left out") for name in content.ignore]
     notes = [f"{len(constraints)} constraints."] if constraints else []
     if asked:
         notes.append(
-            f"Open questions: remarks[{string(asked[0])}] shows one. Answer them by declare(...) and drop(...), or in"
-            " the file that save(...) writes."
+            f"Open questions: remarks[{string(asked[0])}] shows one. Answer them by declare(...), whose columns take"
+            " the keys as arguments, and drop(...); or in the file that save(...) writes."
         )
     return Facts(line, facts, notes)
 

@@ -11,6 +11,7 @@ from itertools import product
 
 from margrave.schema.column_profile import MAX_LISTED_TEXTS
 from margrave.schema.distinct_texts import DistinctTexts
+from margrave.schema.learn import is_nameable
 from margrave.schema.parsing import DateReader, Mask
 from margrave.schema.spellings import folded
 
@@ -126,20 +127,23 @@ def alike(texts: Iterable[str]) -> list[list[str]]:
 def free_text(texts: DistinctTexts) -> bool:
     """Return True if the texts are sentences or other texts of several words, not categories.
 
+    A few long texts are categories if each stands on many rows on average.
+
     >>> notes = [f"Fell on day {i % 7} (Dr. {i})" for i in range(400)]
     >>> free_text(DistinctTexts.of(notes * 2)), free_text(DistinctTexts.of(["Fell at home", "Fell at work"] * 99))
     (True, False)
     """
-    # Distinct texts up to which only long ones are not categories; and their shares of the rows above which they are
-    # not, if they have several words on average, or if a part of them are sentences. Texts that are nearly unique are
-    # left out for that reason.
+    # Distinct texts up to which only long ones on few rows each are not categories; and their shares of the rows
+    # above which they are not, if they have several words on average, or if a part of them are sentences. Texts that
+    # are nearly unique are left out for that reason.
     max_categories, max_share_of_words, max_share_of_sentences, near_unique = 100, 0.1, 0.01, 0.5
     min_words, min_sentences = 4, 0.1
     if len(texts) <= MAX_LISTED_TEXTS:
         return False
-    if texts.lengths.mean() > 40 or texts.words.mean() >= 6:
-        return True
     share = len(texts) / texts.total()
+    if texts.lengths.mean() > 40 or texts.words.mean() >= 6:
+        listed = len(texts) <= max_categories and all(map(is_nameable, texts))
+        return not listed or share > max_share_of_words
     if len(texts) <= max_categories or share >= near_unique:
         return False
     if share > max_share_of_words and texts.words.mean() >= min_words:

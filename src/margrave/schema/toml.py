@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, replace
 from typing import Any
 
@@ -12,9 +12,10 @@ from margrave.errors import SchemaError, did_you_mean
 from margrave.schema.categorical import Categorical
 from margrave.schema.column import Column
 from margrave.schema.constraints import Constraint
+from margrave.schema.content import SchemaContent
 from margrave.schema.kinds import KINDS
 from margrave.schema.learn import Learn
-from margrave.schema.references import ReferencedFile, References, read_files, write_files
+from margrave.schema.references import References, read_files, write_files
 from margrave.schema.sources import ColumnSource, source_of
 from margrave.schema.toml_constraints import read_constraint, write_constraint
 from margrave.schema.toml_files import categories_of
@@ -183,35 +184,25 @@ def _fault(error: ValueError, text: str) -> str:
     return str(error)[:200].rstrip(".").replace("\n", " ")
 
 
-def write(
-    columns: Sequence[Column],
-    sources: Mapping[str, ColumnSource],
-    person: str | None,
-    ignore: Sequence[str],
-    constraints: Sequence[Constraint],
-    remarks: Mapping[str, str],
-    person_accepts: Sequence[str],
-    files: Sequence[ReferencedFile],
-    accepted: Sequence[str],
-) -> str:
+def write(content: SchemaContent) -> str:
     """Return the file. Settings that say nothing (false, none, an empty list) are left out."""
     head = {
         "version": VERSION,
-        "person": person,
-        "person_accepts": list(person_accepts),
-        "ignore": list(ignore),
-        "accepted": list(accepted),
-        "files": write_files(files),
+        "person": content.person,
+        "person_accepts": list(content.person_accepts),
+        "ignore": list(content.ignore),
+        "accepted": list(content.accepted),
+        "files": write_files(content.files),
     }
-    lines = [*comment(remarks.get("", "")), "[schema]"]
+    lines = [*comment(content.remarks.get("", "")), "[schema]"]
     lines += [line(k, v) for k, v in head.items() if says(v)]
-    for column in columns:
-        lines += ["", *comment(remarks.get(column.name, "")), "[[column]]"]
+    for column in content.columns:
+        lines += ["", *comment(content.remarks.get(column.name, "")), "[[column]]"]
         lines += [line("name", column.name), line("kind", column.kind)]
         keys = keys_of(Learn if isinstance(column, Learn) else KINDS[column.kind])
         rest = ((key, getattr(column, key)) for key in keys if key != "name")
-        source = sources.get(column.name, ColumnSource())
-        lines += [line(k, v) for k, v in (*rest, *source.settings) if says(v)]
-    for constraint in constraints:
+        settings = content.source(column.name).settings
+        lines += [line(k, v) for k, v in (*rest, *settings) if says(v)]
+    for constraint in content.constraints:
         lines += ["", *write_constraint(constraint)]
     return "\n".join(lines) + "\n"

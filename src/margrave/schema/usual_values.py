@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from margrave.schema.categorical import Categorical, Ordinal
+from margrave.schema.column import Column
 from margrave.schema.person_names import plain_name
 
 
@@ -54,3 +56,12 @@ def is_usual_range(name: str, low: object, high: object) -> bool:
         return True
     words = set(re.split("[^a-z]+", plain_name(name)))
     return any((low, high) in ranges and words & set(of.split("|")) for of, ranges in by_word)
+
+
+def listed_columns(columns: Iterable[Column]) -> list[Categorical | Ordinal]:
+    """Return the columns with lists of categories that are not usual ones."""
+    return [
+        c
+        for c in columns
+        if isinstance(c, Categorical | Ordinal) and not are_usual_categories(c.categories)
+    ]

@@ -226,13 +226,13 @@ class ColumnCheck:
         if self.policy == "other" and self.causes.get(MARK):
             yield (
                 f"{column} {_values(self.causes[MARK])} of these look like {CAUSES[MARK]}, and count as"
-                f" {OTHER!r} like any text: leave such fields empty in the file."
+                f" {OTHER!r} like any text: leave such fields empty in the table."
             )
         if self.outside and self.policy == "other" and self.causes.get(NAMED):
             yield (
                 f"{column} {_values(self.causes[NAMED])} {'is' if self.causes[NAMED] == 1 else 'are'} {OTHER!r} in the"
                 f" table, and the unlisted ones count as the same category. To keep them apart, write another word than"
-                f" {OTHER!r} in the file, and list it."
+                f" {OTHER!r} in the table, and list it."
             )
 
     @property
@@ -259,6 +259,14 @@ ADVICE = {
 
 
 READ_OFF = "Were they known without looking? If not, replace them: what was read off the rows is published as it is."
+
+
+def as_in_rows_question(columns: Sequence[str]) -> str:
+    """Return the question on columns whose bounds or categories are those of the rows."""
+    return (
+        f"Bounds or categories as these rows have them: {', '.join(columns)}. {READ_OFF} If they were,"
+        f" {how_to_accept([f'read: {name}' for name in columns])}."
+    )
 
 
 def _wrong_bounds(public: bool) -> str:
@@ -299,7 +307,7 @@ class Preflight(Card):
 
     ``nameless``: rows without a person, if the schema has a person ID column; ``persons`` covers
     the others. ``further``: alarms about the table as a whole. ``drafted``: columns whose bounds or
-    categories equal those that a draft of these rows has. ``accepted``: the alarms that the schema says
+    categories are those of the rows. ``accepted``: the alarms that the schema says
     are answered.
     """
 
@@ -398,10 +406,7 @@ class Preflight(Card):
             if c.rows and c.policy == "keep"
         ]
         if drafted := [name for name in self.drafted if f"read: {name}" not in self.accepted]:
-            found.append(
-                f"Bounds or categories as a draft of these rows has them: {', '.join(drafted)}. {READ_OFF} If they"
-                f" were, {how_to_accept([f'read: {name}' for name in drafted])}."
-            )
+            found.append(as_in_rows_question(drafted))
         return tuple(found)
 
     @property

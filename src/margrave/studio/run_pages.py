@@ -14,7 +14,7 @@ from starlette.routing import Route
 from margrave.accounting.ledger_state import epsilon_or_zero
 from margrave.accounting.strength import WEAK_DELTA, weaknesses
 from margrave.errors import InputError, MargraveError
-from margrave.learning_stage import learning_warning
+from margrave.learning_stage import rows_to_learn
 from margrave.mechanisms.parts.checks import publics_of
 from margrave.planning import Plan
 from margrave.report.heading import Heading
@@ -151,7 +151,7 @@ class SpendingPages:
             return {"plan": None, "error": error}
         warnings = weaknesses(run.budget)
         unit = settled_unit(run.schema, run.unit)
-        if hiding := learning_warning(run.schema, run.budget, unit, plan.rows):
+        if hiding := rows_to_learn(run.schema, run.budget, unit, plan.rows):
             warnings.append(hiding)
         return {
             "plan": plan,

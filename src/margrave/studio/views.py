@@ -97,4 +97,4 @@ def compare(table: str, release: str) -> dict[str, Any]:
 
 def draft_of(found: dict[str, Any]) -> Schema:
     """Return the draft in the answer of ``read``."""
-    return replace(Schema.from_toml(found["toml"]), remarks=found["remarks"])
+    return replace(Schema.from_toml(found["toml"]), remarks=found["remarks"], from_draft=True)

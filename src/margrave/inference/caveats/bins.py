@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from margrave.inference.estimate import Bounds, Caveat, Estimate, WholeBins
 from margrave.inference.fitted import Basis
 from margrave.inference.probe import Names, Trial
 from margrave.ratios import figure, percent
-from margrave.release.beyond_bounds import public_limits
+from margrave.release.beyond_bounds import possible_limits
 from margrave.release.conditions import Cut, beyond_words, cuts_of
 from margrave.release.draws import Draws
 from margrave.schema import Real
@@ -41,6 +42,11 @@ class Binned:
     low: FloatArray
     high: FloatArray
     dates: bool
+
+    #: The assumption of every analysis of values within bins.
+    drawn_evenly: ClassVar[str] = (
+        "The release knows the bin of a value and nothing finer, so data sets draw values evenly within a bin."
+    )
 
     @staticmethod
     def of(column: Numeric, frames: Frames) -> Binned | None:
@@ -183,7 +189,7 @@ def bounds_of(basis: Basis, draws: DataSets, frames: Frames) -> Bounds | None:
         return None
     low, high = (
         float(scaled(column, np.array([end]), frames)[0][0]) if np.isfinite(end) else None
-        for end in public_limits(column, draws.schema.sources)
+        for end in possible_limits(column, draws.schema.sources)
     )
     if basis.lies == "within":
         return low, high
@@ -243,8 +249,8 @@ def check(context: Context) -> Iterator[Caveat]:
         widest = some([f"{b.column.name} ({b.widest})" for b in wide], "; ")
         yield Caveat(
             "binned", (), False,
-            "Of some columns the release knows the bin of a value and nothing finer, and within a bin values are drawn"
-            f" evenly; their widest bins: {widest}. Whatever this fit takes from them by value rests on that.",
+            f"This fit may use values within bins, and is valid if they are spread evenly there: {widest}.",
+            Binned.drawn_evenly,
         )  # fmt: skip
     for cut in context.once(cuts):
         yield Caveat("cut bin", context.names, False, str(cut))
@@ -254,9 +260,8 @@ def check(context: Context) -> Iterator[Caveat]:
     found = {s: names for s, names in context.once(shifts) if names}
     about = [e for e in context.estimates if any(e.name in names for names in found.values())]
     if about:
-        yield Caveat(
-            "binned", tuple(e.name for e in about), False, _text(context, list(found), about)
-        )
+        names, text = tuple(e.name for e in about), _text(context, list(found), about)
+        yield Caveat("binned", names, False, text, Binned.drawn_evenly)
     for column in sorted(context.in_whole_bins):
         yield Caveat(
             "whole bins", context.names, False,
@@ -265,11 +270,11 @@ def check(context: Context) -> Iterator[Caveat]:
 
 
 def _text(context: Context, columns: Sequence[Shifts], about: Sequence[Estimate]) -> str:
-    widest = some([f"{s.name} (the widest is {s.binned.widest})" for s in columns])
+    widest = some([f"{s.name} (the widest is {s.binned.widest})" for s in columns], "; ")
     one, names = len(about) == 1, context.about([e.name for e in about])
     text = (
-        f"{widest}: the release knows the bin of a value and nothing finer, and within a bin values are drawn evenly."
-        f" The interval{'' if one else 's'} of {names} take{'s' if one else ''} that for the truth."
+        f"{widest}: the interval{'' if one else 's'} of {names} hold{'s' if one else ''} if values are spread evenly"
+        " within bins."
     )
     ends, level = context.once(ends_of), context.settings.level
     own = [e for e in about if e.name in ends]

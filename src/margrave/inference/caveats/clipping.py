@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -19,6 +19,8 @@ from margrave.release.end_cells import (
     MIN_EXCESS_SHARE,
     has_natural_end,
     last_cell,
+    may_clip,
+    remedy_words,
 )
 from margrave.release.numbers import clipped_ends
 from margrave.schema.constraint_values import NUMERIC_KINDS
@@ -34,11 +36,11 @@ Moves = Mapping[str, float]
 class Excess:
     """An end of a column that may hold values from beyond, with its ``share`` of the records.
 
-    Values outside the bounds are counted in the nearest cell if the schema says
-    ``outside = "clip"``. With d_0 the density of the last cell and d_1, d_2 those of the bins
+    Values outside the bounds are counted in the nearest cell if the schema says ``outside = "clip"``. Bounds with a
+    ``cite`` are taken to be those of all values. With d_0 the density of the last cell and d_1, d_2 those of the bins
     before it, an excess is d_0 far above d_1 · min(d_1 / d_2, 2), the trend of the column. With one
     code per value the trend is at least 1. A lower bound of 0 is taken for a natural one, and of whole
-    numbers 1. The ends of a short scale do not count, unless it falls towards one and that is far above d_1.
+    numbers 1. The ends of a short scale do not count, unless the value beside one is the rarest of all others.
     """
 
     column: Numeric
@@ -50,7 +52,7 @@ class Excess:
         """Return the excesses of some columns."""
         # Draws that are examined.
         max_draws_examined = 20
-        able = [c for c in columns if c.outside == "clip"]
+        able = [c for c in columns if may_clip(c, draws.schema.source(c.name))]
         models = islice(draws.models(), max_draws_examined) if able else ()
         each = [[cell_shares(c, model) for c in able] for model in models]
         found = (
@@ -66,14 +68,20 @@ class Excess:
         return self.column.cells.count - 1 if self.top else 0
 
     def beyond(self, table: pa.Table) -> pa.Table:
-        """Return a data set with the last cell's values as far outside as the range is wide."""
+        """Return a data set with the last cell's values as far outside as the range is wide.
+
+        If that cell is empty, the values of the last one that is not move.
+        """
         name, values = self.column.name, plain(table[self.column.name].combine_chunks())
         points, empty = self.column.points(values)
         extremes = self.column.cells.extremes
         low, high = float(extremes[0][0]), float(extremes[1][-1])
         span = max(high - low, 1.0)
         outside = high + span if self.top else low - span
-        moved = np.where(self.column.encode(values).codes == self.cell, outside, points)
+        codes = self.column.encode(values).codes
+        present = codes[~(empty | np.isnan(points))]
+        cell = (present.max() if self.top else present.min()) if len(present) else self.cell
+        moved = np.where(codes == cell, outside, points)
         at = table.column_names.index(name)
         return table.set_column(at, name, self.column.written(np.where(empty, low, moved), empty))
 
@@ -85,8 +93,7 @@ class Excess:
             f"{self.column.name}: {percent(self.share)} of the records are in its {end} cell, {label}, far more"
             f" than the cells beside it lead to expect. By the schema (outside = 'clip') values {beyond} it were"
             f" counted there. If there were such, their distance from it moves {names}, and no interval includes"
-            f" that.{example} Declare wider bounds in the schema of the next release, or outside = 'refuse' if these"
-            " are all values that exist."
+            f" that.{example} {remedy_words([self.top])}"
         )
 
 
@@ -107,27 +114,27 @@ def excesses(context: Context) -> tuple[tuple[Excess, Moves], ...]:
         moved = trial.moves(lambda: trial.of(excess.beyond(trial.table)))
         return {name: by for name, (by, spread) in moved.items() if by or spread}
 
-    found = Excess.of(columns, release)
-    found += _by_numbers(context, columns, {(x.column.name, x.top) for x in found})
+    found, others = _by_numbers(context, columns)
+    found += Excess.of(others, release)
     return tuple((e, {} if basis is None else moves(e)) for e in found)
 
 
 def _by_numbers(
-    context: Context, columns: Iterable[Numeric], known: Collection[tuple[str, bool]]
-) -> tuple[Excess, ...]:
-    """Return the excesses that ``Release.numbers`` marks, without those that are known."""
+    context: Context, columns: Sequence[Numeric]
+) -> tuple[tuple[Excess, ...], list[Numeric]]:
+    """Return the excesses that ``Release.numbers`` marks, and the columns that it has no counts of."""
     release = context.release
     if release is None or release.transcript is None:
-        return ()
+        return (), list(columns)
     schema, transcript, level = release.schema, release.transcript, context.settings.level
-    return tuple(
+    ends = [(c, clipped_ends(schema, transcript, c, level)) for c in columns]
+    found = (
         Excess(column, top, share)
-        for column in columns
-        for top, share in zip(
-            (False, True), clipped_ends(schema, transcript, column, level), strict=True
-        )
-        if share and (column.name, top) not in known
+        for column, shares in ends
+        for top, share in zip((False, True), shares or (), strict=False)
+        if share
     )
+    return tuple(found), [column for column, shares in ends if shares is None]
 
 
 def check(context: Context) -> Iterator[Caveat]:

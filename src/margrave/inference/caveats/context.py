@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from margrave.inference.columns import first_few
+from margrave.inference.columns import first_names
 from margrave.inference.datasets import DataSets
 from margrave.inference.estimate import Estimate
 from margrave.inference.fitted import Basis, EstimateTerm
@@ -66,10 +66,10 @@ class Context:
         return tuple(e.name for e in self.estimates)
 
     def about(self, names: Sequence[str]) -> str:
-        """Return some of the estimates in words: all of them, or the first three and how many more."""
-        if len(names) == len(self.estimates) > 3:
+        """Return some of the estimates in words: all of several, or the first three and how many more."""
+        if len(names) == len(self.estimates) > 1:
             return "all estimates"
-        return first_few(names)
+        return first_names(names)
 
     @property
     def release(self) -> Draws | None:

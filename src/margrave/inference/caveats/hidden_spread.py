@@ -39,15 +39,15 @@ def mostly_noise(context: Context) -> dict[str, tuple[str, ...]]:
 def check(context: Context) -> Iterator[Caveat]:
     """Yield the columns whose spread the noise hides."""
     by_name, release = context.once(mostly_noise), context.release
-    for column in dict.fromkeys(c for own in by_name.values() for c in own):
-        names = tuple(n for n, own in by_name.items() if column in own)
+    for columns in dict.fromkeys(filter(None, by_name.values())):
+        names = tuple(n for n, own in by_name.items() if own == columns)
         assert release is not None
         least = min(e.fmi_privacy for e in context.estimates if e.name in names)
+        hidden = " ".join(hidden_spread_words(release.schema, c) for c in columns)
         yield Caveat(
             "mostly noise", names, True,
             f"{context.about(names)}: mostly noise, which makes up {percent(least, '.0f')}"
-            f"{' or more' if len(names) > 1 else ''} of the variance, and not reliable."
-            f" {hidden_spread_words(release.schema, column)}",
+            f"{' or more' if len(names) > 1 else ''} of the variance, and not reliable. {hidden}",
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -222,7 +223,8 @@ def dates(context: Context) -> Iterator[Caveat]:
         return
     each = []
     for e in (e for e in context.estimates if e.has_interval or e.is_in_one_bin):
-        at, low, high = map(date_text, (e.estimate, *e.conf_int(context.settings.level)))
+        at = date_text(e.estimate)
+        low, high = e.ends_as_texts(context.settings.level, date_text)
         each.append(f"{e.name} is {at}, with an interval of {low} to {high}")
     if each:
         yield Caveat("dates", context.names, False, f"In days since 1970: {'; '.join(each)}.")
@@ -240,8 +242,8 @@ def units(context: Context) -> Iterator[Caveat]:
         if column.name == basis.columns[0] and basis.ends:
             each = []
             for e in (e for e in context.estimates if e.has_interval):
-                ends = (e.estimate, *e.conf_int(context.settings.level))
-                at, low, high = (length_words(v, column.unit) for v in ends)
+                show = partial(length_words, unit=column.unit)
+                at, (low, high) = show(e.estimate), e.ends_as_texts(context.settings.level, show)
                 each.append(f"{e.name} is {at}, with an interval of {low} to {high}")
             text = f"{text.removesuffix('.')}: {first_few(each)}." if each else text
         yield Caveat("units", context.names, False, text)

@@ -16,6 +16,7 @@ from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.probe import Trial
 from margrave.ratios import figure
 from margrave.schema.parsing import plain
+from margrave.schema.remedies import bins_remedy, bounds_remedy
 from margrave.schema.sources import learned_of
 from margrave.types import BoolArray, FloatArray, IntArray
 
@@ -179,14 +180,10 @@ def _remedy(context: Context, columns: Sequence[str]) -> str:
     learned = learned_of(context.release.schema.sources).intersection(columns)
     remedies = []
     if len(learned) < len(columns):
-        remedies.append(
-            "give finer edges where values concentrate, narrower public bounds, or learn = true"
-        )
+        remedies.append(f"{bins_remedy()} Narrower public bounds help too.")
     if learned:
-        remedies.append(
-            "declare public bounds with finer edges for what was learned, or raise the budget"
-        )
-    return f"In the schema of the next release, {'; '.join(remedies)}."
+        remedies.append(f"{bounds_remedy()} Or raise the budget.")
+    return " ".join(f"In the schema of the next release, {remedy}" for remedy in remedies)
 
 
 def _is_linear(context: Context) -> bool:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from margrave.domain import Domain
+from margrave.mechanisms.common import PlannedMeasurement
+from margrave.models.cost import halvings_above_noise, marginals_per_halving
 from margrave.privacy import Gaussian, Private
 
 
@@ -63,3 +68,31 @@ class AnnealedBudget:
         """Quadruple the budget, which halves the noise, if the model's answer moved by no more than the noise."""
         if learned <= noise:
             self.rho *= 4
+
+
+def expected_rounds(domain: Domain, steps: Sequence[PlannedMeasurement], records: int) -> int:
+    """Return about how many rounds annealing makes of a budget, for a plan.
+
+    Each halving of the noise makes k more marginals worth a round. Marginals that are above the first round's noise
+    by h halvings, on average, take k · h rounds of its budget. Each k rounds after them cost four times as much:
+    k · (4 + 16 + … + 4^l) is what remains, so there are k · (h + l) rounds.
+
+    Args:
+        domain: The domain.
+        steps: The planned measurements; those of rounds are adaptive.
+        records: A guess of the number of rows.
+
+    Returns:
+        The number of rounds, at most that of the steps.
+
+    Privacy:
+        None spent: no row is read.
+    """
+    each, found = marginals_per_halving(domain), 0
+    for step in (s for s in steps if s.adaptive):
+        above = halvings_above_noise(domain, step.cliques, records, step.scale / step.weight)
+        first = each * float(above.mean())
+        left = max(0.0, step.marginals - first)
+        dearer = each * math.log(1 + 3 * left / (4 * each), 4)
+        found += min(step.marginals, math.ceil(first + dearer))
+    return found

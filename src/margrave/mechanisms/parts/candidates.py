@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from margrave.accounting import Unit
 from margrave.domain import Domain
-from margrave.mechanisms.common import Mechanism, SelectionLoad
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.shortlist import Shortlist
 from margrave.models import Answerer, projected_error
@@ -135,28 +132,3 @@ class Scoring:
             # Later rounds have less noise: a quarter of it is that of two doublings.
             private.prepare(shortlist.limit(self.max_counted_cells, scale / 4))
         return shortlist
-
-
-class ScoresCandidates(Mechanism):
-    """The common part of AIM and AIM-mixture: what a shortlist leaves to be scored and counted."""
-
-    shortlist: int | None = None
-    #: The number of candidates up to which all are scored by default.
-    scored_at_most: ClassVar[float] = 3000
-
-    def scoring(self, domain: Domain) -> Scoring:
-        """Return what rounds score, and what is counted for them."""
-        return Scoring(self.workload_on(domain), domain, self.shortlist, self.scored_at_most)
-
-    def counted_first(self, domain: Domain) -> Collection[Clique]:
-        """Return all candidates, or columns, pairs and purposes if a shortlist leaves others out."""
-        return self.scoring(domain).counted_first()
-
-    def counted_cells(self, domain: Domain) -> int | None:
-        """Return the cells that a shortlist leaves to be counted at most; None for all."""
-        return self.scoring(domain).counted_cells()
-
-    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
-        """Return the rounds, and the candidates that each scores."""
-        load = super().selection(domain, rho, records, unit)
-        return replace(load, candidates=self.scoring(domain).per_round or load.candidates)

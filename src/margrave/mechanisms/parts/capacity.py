@@ -92,7 +92,10 @@ class Capacity:
 
 
 def fit_within(fit: Fit, domain: Domain, transcript: Transcript, max_model_mb: float | None) -> Fit:
-    """Return a fit whose released model is within a size because it leaves more rare codes out; else the smallest."""
+    """Return a fit whose released model is within a size because it leaves more rare codes out; else the smallest.
+
+    Columns that are measured last bring codes back, and each code enlarges every pair that has it.
+    """
     own: Any = fit
     factors = (1.0, 1.5, 2.0, 3.0) if fit.empty_below else ()
     fits: list[Fit] = [replace(own, empty_below=k * fit.empty_below) for k in factors]

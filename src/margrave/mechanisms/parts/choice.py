@@ -25,8 +25,8 @@ def select_marginal(
 
     Args:
         private: The gate.
-        estimates: An estimate of each candidate.
-        weights: The candidates, with a positive weight for each.
+        estimates: The candidates, with an estimate of each.
+        weights: A positive weight for each. Those of other marginals are left out.
         penalties: The records that count against each.
         rho: The price.
         generalized: Use the generalized exponential mechanism, whose noise follows each weight.
@@ -37,7 +37,8 @@ def select_marginal(
     Privacy:
         ``rho`` (zCDP).
     """
-    candidates = list(weights)
+    candidates = list(estimates)
+    weights = {r: weights[r] for r in candidates}  # sensitivities are those of the largest
     if not generalized:
         return private.select(candidates, MarginalGap(estimates, weights, penalties), rho=rho)
     margin = RelativeGap.margin_for(len(candidates), rho, private.unit)

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from margrave.domain import Domain
-from margrave.mechanisms.common import one_way
+from margrave.mechanisms.common import one_way, two_way
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.types import Clique, FloatArray, Generator
@@ -60,6 +60,12 @@ def small_marginals(
     sizes = [k for k in range(2, ways + 1) if math.comb(len(domain), k) <= most]
     found = (r for k in sizes or [2] for c in cliques for r in combinations(c, k))
     return [r for r in dict.fromkeys(found) if domain.cells(r) <= cells]
+
+
+def all_marginals(domain: Domain, cells: float, ways: int) -> list[Clique]:
+    """Return all columns and pairs, and the wider marginals of ``small_marginals`` in the whole domain."""
+    wider = small_marginals(domain, [domain.attributes], cells, ways)
+    return list(dict.fromkeys([*one_way(domain), *two_way(domain), *wider]))
 
 
 def merit(column: int, parents: Sequence[int], dependence: FloatArray) -> float:

@@ -10,6 +10,8 @@ from math import comb
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
+from margrave.marginal import maximal
+from margrave.mechanisms.common import one_way
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.penalty import useful_cells
 from margrave.privacy import Gaussian
@@ -69,27 +71,29 @@ class GrowingNetwork:
     """A Bayesian network to which columns are added one after the other.
 
     Args:
-        capacity: The room of the model, on the network's domain.
+        domain: The columns, with all of their codes.
+        capacity: The room of the model, on the codes that it distinguishes.
         max_parents: The most parents of a column.
         cells: The most cells of a family.
         placed: The columns so far.
         families: The families so far.
     """
 
+    domain: Domain
     capacity: Capacity
     max_parents: int
     cells: float
-    placed: list[Attribute]
+    placed: list[Attribute] = field(default_factory=list)
     families: list[Clique] = field(default_factory=list)
 
-    def candidates(self, domain: Domain) -> dict[Clique, Clique]:
+    def candidates(self) -> dict[Clique, Clique]:
         """Return the maximal families that the model has room for, each with its column.
 
         If none of them fits into the model, it returns those with fewer parents.
         """
-        measured = [*((a,) for a in domain), *self.families]
-        for k in range(most_parents(domain, self.max_parents), 0, -1):
-            families = maximal_families(domain, self.placed, k, self.cells)
+        measured = [*one_way(self.domain), *self.families]
+        for k in range(most_parents(self.domain, self.max_parents), 0, -1):
+            families = maximal_families(self.domain, self.placed, k, self.cells)
             if fitting := self.capacity.within(list(families), measured):
                 return {r: families[r] for r in fitting}
         return {}
@@ -99,15 +103,21 @@ class GrowingNetwork:
         self.families.append(family)
         self.placed += [a for a in family if a not in self.placed]
 
-    def add_alone(self, domain: Domain, rng: Generator) -> None:
+    def add_alone(self, rng: Generator) -> None:
         """Add a column without parents, drawn uniformly."""
-        waiting = [a for a in domain if a not in self.placed]
+        waiting = [a for a in self.domain if a not in self.placed]
         self.placed.append(waiting[int(rng.integers(len(waiting)))])
 
-    def outside(self, domain: Domain) -> list[Clique]:
-        """Return the columns that are in no family, each by itself."""
+    def rest(self, *, measured: bool) -> list[Clique]:
+        """Return what is left to measure: columns in no family, and all families unless they are ``measured``.
+
+        If nothing is left, it returns as many families as there were columns without parents.
+        """
         inside = {a for family in self.families for a in family}
-        return [(a,) for a in domain if a not in inside]
+        alone: list[Clique] = [(a,) for a in self.domain if a not in inside]
+        if not measured:
+            return [*maximal(self.families), *alone]
+        return alone or self.families[: len(self.domain) - 1 - len(self.families)]
 
 
 def maximal_families(

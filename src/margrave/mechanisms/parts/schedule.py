@@ -278,15 +278,14 @@ class RoundSchedule:
         scale: float,
     ) -> list[Clique]:
         """Select marginals that are far off in sum, beyond the noise of measuring them."""
-        left, chosen = list(candidates), list[Clique]()
         if not self.choosing:
-            return left
-        for _ in range(min(self.queries_per_round, len(left))):
-            weights = {r: self.weights.get(r, 1.0) for r in left}
-            noise = {r: expected_noise(scale, private.domain.possible(r)) for r in left}
-            each = rho / self.queries_per_round
-            chosen.append(select_marginal(private, estimates, weights, noise, rho=each))
-            left.remove(chosen[-1])
+            return list(candidates)
+        weights = {r: self.weights.get(r, 1.0) for r in candidates}
+        noise = {r: expected_noise(scale, private.domain.possible(r)) for r in candidates}
+        each, chosen = rho / self.queries_per_round, list[Clique]()
+        for _ in range(min(self.queries_per_round, len(candidates))):
+            left = {r: estimates[r] for r in candidates if r not in chosen}
+            chosen.append(select_marginal(private, left, weights, noise, rho=each))
         return chosen
 
 

@@ -76,9 +76,13 @@ class RandomThresholds:
 def measure_thresholds(
     private: Private, model: Answerer, drawn: list[HalfSpace], count: int, rho: Fraction
 ) -> None:
-    """Select the thresholds that the model answers worst, one after the other, and measure them; half of rho each."""
+    """Select the thresholds that the model answers worst, one after the other, and measure them; half of rho each.
+
+    All are measured if ``count`` is above their number.
+    """
     answers, left = model.answer({q.clique for q in drawn}), list(drawn)
     chosen: list[HalfSpace] = []
+    count = min(count, len(drawn))
     for _ in range(count):
         gap = HalfSpaceGap(np.array([float(q.count(answers[q.clique])) for q in left]))
         chosen.append(private.select_half_space(left, gap, rho=rho / 2 / count).chosen)

@@ -265,6 +265,7 @@ class Problem:
         self.cliques = cliques
         self.program = program = _program(domain, cliques)
         self.buffer = program.buffer()
+        self.evaluated: FloatArray | None = None  # the point whose marginals are in the buffer
         self.measured = sum(int(np.isfinite(t.scales).sum()) for t in terms)
         self.weight = np.zeros(program.cells)  # 1 / scale, 0 where nothing is measured
         self.base = np.zeros(program.cells)  # 0, or −inf at structural zeros
@@ -279,8 +280,8 @@ class Problem:
             }
         self.coordinates = Coordinates(
             domain,
-            axes=dict(zip(cliques, program.factor_axes, strict=True)),
-            starts={c: int(start) for c, start in zip(cliques, program.starts, strict=True)},
+            axes={c: axes for c, (_, axes) in program.places.items()},
+            starts={c: where.start for c, (where, _) in program.places.items()},
             scales={t.clique: t.scales for t in terms},
             cells=program.cells,
         )
@@ -313,17 +314,12 @@ class Problem:
         self.base[~reached] = -np.inf
         self.y[~reached] = 0.0
 
-    def _slice(self, clique: Clique) -> tuple[slice, Clique]:
-        i = self.cliques.index(clique)
-        start = int(self.program.starts[i])
-        return slice(start, start + int(self.program.sizes[i])), self.program.factor_axes[i]
-
     def _place(self, vector: FloatArray, clique: Clique, values: FloatArray) -> None:
-        where, axes = self._slice(clique)
+        where, axes = self.program.places[clique]
         vector[where] = np.transpose(values, [clique.index(a) for a in axes]).ravel()
 
     def _taken(self, vector: FloatArray, clique: Clique) -> FloatArray:
-        where, axes = self._slice(clique)
+        where, axes = self.program.places[clique]
         values = vector[where].reshape(self.domain.shape(axes))
         return np.ascontiguousarray(np.transpose(values, [axes.index(a) for a in clique]))
 
@@ -374,6 +370,7 @@ class Problem:
         approximate inverse Hessian.
         """
         cells, program, coordinates = self.program.cells, self.program, self.coordinates
+        self.evaluated = point
         if not cells:
             return 0.0, point, np.copy
         log_partition = self._calibrate(self._theta(point))
@@ -424,6 +421,7 @@ class Problem:
 
     def recenter(self, point: FloatArray) -> None:
         """Make a point the center of the pull: from here on it is phi = 0."""
+        self.evaluated = None
         for clique, theta in rebalance(self.potentials(point)).items():
             self._place(self.base, clique, theta)
 
@@ -433,7 +431,8 @@ class Problem:
 
     def loss_at(self, point: FloatArray) -> float:
         """Return Σ ||mu − y||² / (2 scale²) at a point."""
-        self.objective(point)
+        if point is not self.evaluated:
+            self.objective(point)
         mu = self.buffer[self.program.marginals : self.program.marginals + self.program.cells]
         off = np.concatenate(
             [(mu - self.y) * self.weight, self.maps.from_cells(mu) - self.maps.white]

@@ -118,6 +118,12 @@ class Calibration:
         self.sizes = np.array(sizes, dtype=np.int64)
         self.starts: IntArray = starts
         self.cells = int(sum(sizes))
+        self.places = {
+            f: (slice(start, start + size), axes)
+            for f, start, size, axes in zip(
+                self.factors, starts.tolist(), sizes, self.factor_axes, strict=True
+            )
+        }
         separators = [domain.cells(s) for s in tree.separators]
         ends = self.cells + np.cumsum([0, *separators * 3])
         down, up, belief = ends[:-1].astype(np.int64).reshape(3, -1)
@@ -130,6 +136,7 @@ class Calibration:
         self.marginals = int(ends[-1])
         self.length = self.marginals + self.cells
         self._schedule(orders)
+        self._readings: dict[int, tuple[tuple[Clique, ...], Reading]] = {}  # the last of each node
         self.room = self.length + max(
             (s.split.spare for s in self.walks if s.cells >= MIN_SPLIT_CELLS),
             default=0,
@@ -216,32 +223,48 @@ class Calibration:
         """Return marginals of one node, several in one walk, from a calibrated buffer: axes in each
         clique's own order.
         """
-        domain = self.tree.domain
-        sizes = [domain.cells(c) for c in cliques]
-        known = [(s, domain.cells(s.axes)) for s in self.known[node]]
-        ends = np.concatenate([[0], np.cumsum([*(n for _, n in known), *sizes])]).tolist()
-        starts = ends[len(known) :]
-        order = walk_order(self.tree, node, self.order)
-        outputs = [
-            Slot(start, tuple(a for a in order if a in c))
-            for start, c in zip(starts, cliques, strict=False)
-        ]
-        inputs = [Slot(start, s.axes) for start, (s, _) in zip(ends, known, strict=False)]
-        shape = describe(self.tree, order, inputs, outputs)
-        spare = shape.split.spare if shape.cells >= MIN_SPLIT_CELLS else 0
-        own = np.zeros(ends[-1] + spare)
-        for start, (slot, size) in zip(ends, known, strict=False):
-            own[start : start + size] = buffer[slot.offset : slot.offset + size]
-        split_walk(shape, own, ends[-1])
+        shape, inputs, outputs, room = self._reading(node, tuple(cliques))
+        own = np.zeros(room + (shape.split.spare if shape.cells >= MIN_SPLIT_CELLS else 0))
+        for to, start in inputs:
+            own[to] = buffer[start : start + to.stop - to.start]
+        split_walk(shape, own, room)
         scale = total / mass if node == 0 else 1.0
-        results = []
-        for slot, clique, size in zip(outputs, cliques, sizes, strict=True):
-            values = own[slot.offset : slot.offset + size].reshape(domain.shape(slot.axes))
-            results.append(
-                np.ascontiguousarray(np.transpose(values, [slot.axes.index(a) for a in clique]))
-                * scale
-            )
-        return results
+        return [
+            np.ascontiguousarray(own[where].reshape(sizes).transpose(axes)) * scale
+            for where, sizes, axes in outputs
+        ]
+
+    def _reading(self, node: int, cliques: tuple[Clique, ...]) -> Reading:
+        """Return the walk that sums marginals of a node, the same for every model of this tree."""
+        if (known := self._readings.get(node)) is not None and known[0] == cliques:
+            return known[1]
+        domain, order = self.tree.domain, walk_order(self.tree, node, self.order)
+        place, inputs, copied = 0, [], []
+        for slot in self.known[node]:
+            size = domain.cells(slot.axes)
+            inputs.append(Slot(place, slot.axes))
+            copied.append((slice(place, place + size), slot.offset))
+            place += size
+        outputs, taken = [], []
+        for clique in cliques:
+            axes = tuple(a for a in order if a in clique)
+            size = domain.cells(axes)
+            outputs.append(Slot(place, axes))
+            where = slice(place, place + size)
+            taken.append((where, domain.shape(axes), [axes.index(a) for a in clique]))
+            place += size
+        made = describe(self.tree, order, inputs, outputs), copied, taken, place
+        self._readings[node] = cliques, made
+        return made
+
+
+#: A walk that sums marginals, what it copies from where, and the slice, shape and axes of each marginal; cells in all.
+Reading = tuple[
+    "Contraction",
+    list[tuple[slice, int]],
+    list[tuple[slice, tuple[int, ...], list[int]]],
+    int,
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,15 +291,16 @@ class Contraction:
         """The arguments of ``walk`` that describe its way; rows are sorted by the axis at which they enter."""
         outer, height, length = len(self.dims), self.lines.shape[1], self.places.shape[1]
         moves = np.column_stack([(self.strides != 0) & (self.dims > 1), self.lines.any(axis=1)])
-        level = np.where(moves, np.arange(outer + 1), -1).max(axis=1)
+        level = np.where(moves, np.arange(1, outer + 2), 0).max(axis=1)
         rows = np.argsort(level, kind="stable")
-        first = np.searchsorted(level[rows], np.arange(-1, outer + 2))
+        first = np.searchsorted(level[rows], np.arange(outer + 2))
         steps = np.where((self.places == np.arange(length)).all(axis=1), 1, -1)
         whole = (steps == 1) & (self.lines == length * np.arange(height)).all(axis=1)
-        steps[whole & (level == outer)] = WHOLE
+        steps[whole & (level > outer)] = WHOLE
         steps[~self.places.any(axis=1)] = 0
-        far = (steps[self.n_in :] != 0) & (level[self.n_in :] < outer)
+        far = (steps[self.n_in :] != 0) & (level[self.n_in :] <= outer)
         strides = np.vstack([np.where(self.dims > 1, self.strides, 0), self.dims])
+        strides = np.insert(strides, 0, [*[0] * len(rows), 1], axis=1)
         plan = np.concatenate([rows, first])
         return strides, steps, self.lines, self.places, plan, self.n_in, bool(far.any())
 
@@ -295,10 +319,11 @@ class Contraction:
     def way(self) -> tuple[Any, ...]:
         """Return the last arguments of ``walk`` for one thread: the path, and fresh memory."""
         depth, height, length = len(self.dims), self.lines.shape[1], self.places.shape[1]
-        at = np.zeros((depth + 1, len(self.offsets) + 2), dtype=np.int64)
+        at = np.zeros((depth + 2, len(self.offsets) + 2), dtype=np.int64)
         at[0, :-2] = self.offsets
-        work, tile = np.zeros((2, depth + 1, length + 1)), np.empty(height * length)
-        return *self.path, work, tile, np.empty(height), np.empty(height, dtype=np.int64), at
+        vectors, behind = np.ones((depth + 2, length + 1)), np.zeros((depth + 2, length + 1))
+        tile, numbers = np.empty((height, length)), np.empty(height)
+        return *self.path, vectors, behind, tile, numbers, np.empty(height, dtype=np.int64), at
 
 
 @dataclass(frozen=True, eq=False)

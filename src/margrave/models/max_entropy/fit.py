@@ -253,9 +253,19 @@ class MaxEntropyFit(Fit):
         super().check(domain, needs)
 
     def cost(self, domain: Domain, load: FitLoad) -> Cost:
-        """Return the cost of the estimates, and the memory of the compiled sampler; not the sampler's time."""
-        jax_mb = 350.0
-        return calibration_cost(domain, load) + Cost(mb=jax_mb)
+        """Return the cost of the estimates, of compiling the sampler, and of chains that mix in as many draws as their
+        warm-up has.
+        """
+        jax_seconds, jax_mb = 45.0, 950.0
+        if self.sampler == "laplace":
+            return calibration_cost(domain, load) + Cost(jax_seconds / 2, jax_mb)
+        seconds_per_product = (
+            1e-8  # of a draw: each of its ten steps inverts a matrix of the parameters
+        )
+        parameters = self._max_parameters - max(self.room(domain, load.candidates), 0)
+        draws = 2 * self.warmup * self.chains
+        sampling = draws * parameters**3 * seconds_per_product
+        return calibration_cost(domain, load) + Cost(jax_seconds + sampling, jax_mb)
 
     def cells(self, domain: Domain, cliques: Collection[Clique]) -> int:
         """Return the cells of the junction tree, as of any graphical model."""

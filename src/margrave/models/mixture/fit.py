@@ -103,7 +103,7 @@ class MixtureFit(Fit):
         of_component = (
             self.config.steps * of_round * seconds_per_step + load.cells * seconds_per_answer
         )
-        seconds = load.rounds * (training + self.config.components * of_component)
+        seconds = max(1, load.rounds) * (training + self.config.components * of_component)
         mb = calibration_cost(domain, load).mb
         return Cost(jax_seconds + seconds, jax_mb + mb)
 

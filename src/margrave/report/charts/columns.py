@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
 from margrave.ratios import percent
-from margrave.report.axes import Axis, Group, cut, pixels
-from margrave.report.charts.svg import count_text, drawing, element, text, tooltip
+from margrave.report.axes import Axis, Group
+from margrave.report.charts.svg import count_text, drawing, element, label, text, tooltip
+from margrave.report.labels import cut, pixels, shorten
+from margrave.report.scale import Scale
 from margrave.report.views import ColumnView, OverlayView
 from margrave.types import FloatArray
 
@@ -28,18 +30,32 @@ def bars(view: ColumnView) -> Markup:
         series.append(_Series("b", "the model", view.model))
     if view.measured is not None:
         series.append(_Series("", "the noisy count", view.measured, view.error))
-    return chart.draw(f"Counts of {view.name}", series, count_text)
+    return chart.draw(view.name, series, _Amount("Counts", "records", count_text, _level_text))
 
 
 def overlay(view: OverlayView) -> Markup:
     """Return a column's real and synthetic shares, one beside the other."""
     chart = _Chart.of(view.axis, view.real, _Chart.shares_text(view))
     series = [_Series("b", "real", view.real), _Series("s", "synthetic", view.synthetic)]
-    return chart.draw(f"Real and synthetic shares of {view.name}", series, _percent)
+    amount = _Amount("Real and synthetic shares", "share", _percent, _percent)
+    return chart.draw(view.name, series, amount)
 
 
 def _percent(share: float) -> str:
     return percent(share, ".0f" if share >= 0.095 else ".2g")
+
+
+def _level_text(count: float) -> str:
+    return count_text(count) if count >= 10 or count == round(count) else f"{count:.2g}"
+
+
+class _Amount(NamedTuple):
+    """The amount that bars show: its title and its name, and the texts of a bar and of a level."""
+
+    title: str
+    words: str
+    form: Callable[[float], str]
+    level: Callable[[float], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,31 +113,29 @@ class _Chart:
             f" {percent(float(view.synthetic[furthest]), '.3g')} synthetic."
         )
 
-    def draw(self, title: str, series: Sequence[_Series], form: Callable[[float], str]) -> Markup:
+    def draw(self, name: str, series: Sequence[_Series], amount: _Amount) -> Markup:
         standing = bool(self.axis.spans) or (
             self.axis.ordered and len(self.groups) > self.max_lying_if_ordered
         )
-        values = [s.ends(g)[2] for s in series for g in self.groups if not g.others]
-        top = max([1e-12, *values])
-        return (self._standing if standing else self._lying)(title, series, form, top)
+        return (self._standing if standing else self._lying)(name, series, amount)
 
-    def _lying(
-        self, title: str, series: Sequence[_Series], form: Callable[[float], str], top: float
-    ) -> Markup:
+    def _lying(self, name: str, series: Sequence[_Series], amount: _Amount) -> Markup:
         stripes = [s for s in series if s.style]
         row, thick = (20, 13) if len(stripes) < 2 else (25, 9)
-        left = min(140.0, 16.0 + max(pixels(g.label) for g in self.groups))
+        left = min(160.0, 16.0 + max(pixels(g.label) for g in self.groups))
         room = self.width - left - 52
+        top = max([1e-12, *(s.ends(g)[2] for s in series for g in self.groups if not g.others)])
         parts = []
+        labels = shorten([g.label for g in self.groups], left - 12)
         for i, g in enumerate(self.groups):
             y = i * row
-            parts.append(text(left - 8, y + row / 2 + 4, cut(g.label, left - 12), "l", "end"))
+            parts.append(label(left - 8, y + row / 2 + 4, labels[i], g.label))
             for k, s in enumerate([] if g.others else stripes):
                 tall = _fit(s.of(g), top, room)
                 parts.append(
                     element(
                         "rect",
-                        [tooltip(self._words(g, series, form))],
+                        [tooltip(self._words(g, series, amount.form))],
                         class_=s.style,
                         x=left,
                         y=y + 3 + k * (thick + 1),
@@ -136,11 +150,12 @@ class _Chart:
                 if not s.style and not g.others
             ]
             parts.append(
-                text(self.width, y + row / 2 + 4, form(series[0].of(g)), "v", "end")
+                text(self.width, y + row / 2 + 4, amount.form(series[0].of(g)), "v", "end")
                 if series
                 else Markup("")
             )
         parts.insert(0, element("path", class_="a", d=f"M{left:.1f} 0V{len(self.groups) * row}"))
+        title = f"{amount.title} of {name}"
         return drawing(title, self.description, self.width, len(self.groups) * row + 4, parts)
 
     def _words(self, group: Group, series: Sequence[_Series], form: Callable[[float], str]) -> str:
@@ -151,45 +166,53 @@ class _Chart:
         ]
         return f"{group.label}: {', '.join(said)}"
 
-    def _standing(
-        self, title: str, series: Sequence[_Series], form: Callable[[float], str], top: float
-    ) -> Markup:
-        height, head, left = 132, 14, 40.0
+    def _standing(self, name: str, series: Sequence[_Series], amount: _Amount) -> Markup:
+        on_line = [
+            g for g in self.groups if not self.axis.spans or g.codes[0] < len(self.axis.spans)
+        ]
+        left = 40.0
         wide = self.width - left - 6
-        slot = wide / len(self.groups)
-        parts = []
+        scale = Scale.of(self.axis, on_line, wide)
+        places = list(zip(on_line, scale.starts + left, scale.widths, scale.sizes, strict=True))
+        caption = scale.caption(amount.words, cut(name, 150.0))
+        height, head = 132, 30 if caption else 14
+        base = head + height
+        top = max([1e-12, *(s.ends(g)[2] / size for s in series for g, _, _, size in places)])
+        parts = [text(0, 10, caption, "t", "start")] if caption else []
         for level in _levels(top):
-            y = head + height - _fit(level, top, height)
+            y = base - _fit(level, top, height)
             parts.append(element("path", class_="g", d=f"M{left:.0f} {y:.1f}H{self.width}"))
-            parts.append(text(left - 5, y + 4, form(level), "t", "end"))
-        for i, g in enumerate(self.groups):
-            x = left + i * slot
+            parts.append(text(left - 5, y + 4, amount.level(level), "t", "end"))
+        for g, x, slot, size in places:
             for s in series:
-                tall = _fit(s.of(g), top, height)
+                tall = _fit(s.of(g) / size, top, height)
+                gap = min(slot * 0.06, 0.5)
                 if s.style == "b":
-                    bar = {"x": x + slot * 0.06, "width": slot * 0.88, "height": tall}
-                    words = tooltip(self._words(g, series, form))
-                    parts.append(
-                        element("rect", [words], class_="b", y=head + height - tall, **bar)
-                    )
+                    bar = {"x": x + gap, "width": slot - 2 * gap, "height": tall}
+                    words = tooltip(self._words(g, series, amount.form))
+                    parts.append(element("rect", [words], class_="b", y=base - tall, **bar))
                 elif not s.style:
-                    parts.append(_whisker_up(s, g, top, height, x + slot / 2, head + height, slot))
+                    ends = [base - _fit(v / size, top, height) for v in s.ends(g)]
+                    parts.append(_whisker_up(ends, x + slot / 2, slot))
         for s in series:
             if s.style == "s":
                 steps = (
-                    f"V{head + height - _fit(s.of(g), top, height):.1f}h{slot:.2f}"
-                    for g in self.groups
+                    f"V{base - _fit(s.of(g) / size, top, height):.1f}h{slot:.2f}"
+                    for g, _, slot, size in places
                 )
-                outline = f"M{left:.1f} {head + height}{''.join(steps)}V{head + height}"
+                outline = f"M{left:.1f} {base}{''.join(steps)}V{base}"
                 parts.append(element("path", class_="s", d=outline))
-        parts.append(element("path", class_="a", d=f"M{left:.0f} {head + height}H{self.width}"))
-        for tick in self.axis.ticks(self.groups, wide, left):
-            x = left + tick.place * slot
-            parts.append(text(x, head + height + 16, tick.text))
-        if self.axis.spans and len(self.axis.labels) > len(self.axis.spans):
-            parts.append(text(self.width, head + height + 29, "last bar: missing", "t", "end"))
-            return drawing(title, self.description, self.width, head + height + 34, parts)
-        return drawing(title, self.description, self.width, head + height + 21, parts)
+        parts.append(element("path", class_="a", d=f"M{left:.0f} {base}H{self.width}"))
+        parts += [text(left + t.place, base + 16, t.text) for t in scale.ticks(left)]
+        missing = [self._words(g, series, amount.form) for g in self.groups if g not in on_line]
+        parts += [text(self.width, base + 31, words, "t", "end") for words in missing]
+        return drawing(
+            f"{amount.title} of {name}",
+            f"{self.description} {caption}".strip(),
+            self.width,
+            base + (36 if missing else 21),
+            parts,
+        )
 
 
 def _whisker_across(
@@ -200,10 +223,8 @@ def _whisker_across(
     return element("path", class_="w", d=f"M{low:.1f} {y:.1f}H{high:.1f}") + dot
 
 
-def _whisker_up(
-    series: _Series, group: Group, top: float, room: float, x: float, base: float, slot: float
-) -> Markup:
-    low, value, high = (base - _fit(v, top, room) for v in series.ends(group))
+def _whisker_up(ends: Sequence[float], x: float, slot: float) -> Markup:
+    low, value, high = ends
     radius = min(2.4, max(slot / 3, 0.8))
     dot = element("circle", class_="d", cx=f"{x:.1f}", cy=f"{value:.1f}", r=radius)
     return element("path", class_="w", d=f"M{x:.1f} {low:.1f}V{high:.1f}") + dot

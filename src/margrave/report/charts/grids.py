@@ -8,8 +8,10 @@ from itertools import combinations
 import numpy as np
 from markupsafe import Markup
 
-from margrave.report.axes import Axis, Group, cut, pixels, short
-from margrave.report.charts.svg import count_text, drawing, element, text, tooltip
+from margrave.report.axes import Axis, Group
+from margrave.report.charts.svg import count_text, drawing, element, label, text, tooltip
+from margrave.report.labels import pixels, shorten
+from margrave.report.scale import Scale
 from margrave.report.views import PairView
 from margrave.types import Attribute, Clique, FloatArray
 
@@ -20,6 +22,7 @@ def heat(view: PairView) -> Markup:
     down, across = (
         axis.groups(max_side, view.counts.sum(axis=1 - i)) for i, axis in enumerate(view.axes)
     )
+    down, across, left_out = _without_empty(view, down, across)
     counts = _grouped(view.counts, down, across)
     single = counts[[not g.others for g in down]][:, [not g.others for g in across]]
     top = max(float(single.max()), 1e-12)
@@ -44,32 +47,53 @@ def heat(view: PairView) -> Markup:
                     )
                 )
     tall = len(down) * cell_h
+    labels = shorten([g.label for g in down], left - 10)
     for i, group in enumerate(down):
-        parts.append(
-            text(left - 6, (i + 0.5) * cell_h + 4, cut(group.label, left - 10), "l", "end")
-        )
+        parts.append(label(left - 6, (i + 0.5) * cell_h + 4, labels[i], group.label))
     parts.append(element("rect", class_="f", x=left, y=0, width=width - left, height=tall))
     below, height = _below(view.axes[1], across, left, cell_w, tall)
     most = divmod(int(np.argmax(counts)), len(across))
     largest = f"Most records: {down[most[0]].label} with {across[most[1]].label}, {count_text(float(counts.max()))}."
     return drawing(
-        f"Joint counts of {' and '.join(view.names)}", largest, width, height, [*parts, *below]
+        f"Joint counts of {' and '.join(view.names)}",
+        " ".join([largest, *left_out]),
+        width,
+        height,
+        [*parts, *below],
     )
+
+
+def _without_empty(
+    view: PairView, down: Sequence[Group], across: Sequence[Group]
+) -> tuple[list[Group], list[Group], list[str]]:
+    """Return the groups without the open category and the missing state if empty, and sentences on these."""
+    shown, sentences = [], []
+    for i, groups in enumerate((down, across)):
+        records, rest = view.counts.sum(axis=1 - i), set(view.axes[i].rest)
+        empty = [
+            g for g in groups if rest.issuperset(g.codes) and records[list(g.codes)].sum() < 0.5
+        ]
+        shown.append([g for g in groups if g not in empty])
+        if empty:
+            labels = ", ".join(g.label for g in empty)
+            sentences.append(f"Left out of {view.names[i]}, without records: {labels}.")
+    return shown[0], shown[1], sentences
 
 
 def _below(
     axis: Axis, groups: Sequence[Group], left: float, cell: float, tall: float
 ) -> tuple[list[Markup], float]:
     """Return the labels below a grid, and the height with them: ticks on a line, upright texts else."""
+    max_upright = 100.0
     if axis.spans:
-        ticks = axis.ticks(groups, cell * len(groups), left)
-        return [text(left + t.place * cell, tall + 15, t.text) for t in ticks], tall + 22
-    labels = [short(g.label, 14) for g in groups]
-    if all(pixels(label) <= cell - 4 for label in labels):
+        ticks = Scale.equal(axis, groups, cell * len(groups)).ticks(left)
+        return [text(left + t.place, tall + 15, t.text) for t in ticks], tall + 22
+    labels = shorten([g.label for g in groups], max_upright)
+    if all(pixels(words) <= cell - 4 for words in labels):
         middles = [left + (j + 0.5) * cell for j in range(len(groups))]
         return [text(x, tall + 15, w) for x, w in zip(middles, labels, strict=True)], tall + 22
     return [
-        _upright(left + (j + 0.5) * cell, tall + 6, label) for j, label in enumerate(labels)
+        _upright(left + (j + 0.5) * cell, tall + 6, words) for j, words in enumerate(labels)
     ], tall + 14 + max(map(pixels, labels))
 
 
@@ -162,16 +186,15 @@ def _triangle(
     side, gap = (
         (26.0, 2.0) if len(names) <= 12 else (17.0, 1.5) if len(names) <= 26 else (14.0, 1.0)
     )
-    left = 14.0 + max(pixels(short(n, 20)) for n in names)
+    labels = shorten(names, 150.0)
+    left = 14.0 + max(map(pixels, labels))
     parts = []
-    for i, name in enumerate(names):
+    for i, words in enumerate(labels):
         y = i * side
-        parts.append(text(left - 6, y + side / 2 + 4, short(name, 20), "l", "end"))
+        parts.append(text(left - 6, y + side / 2 + 4, words, "l", "end"))
         parts += [cell(i, j, left + j * side, y, side - gap) for j in range(i)]
     tall = len(names) * side
-    parts += [
-        _upright(left + (j + 0.5) * side, tall + 4, short(n, 20)) for j, n in enumerate(names)
-    ]
+    parts += [_upright(left + (j + 0.5) * side, tall + 4, w) for j, w in enumerate(labels)]
     return drawing(title, description, left + len(names) * side + 4, tall + left, parts, fixed=True)
 
 

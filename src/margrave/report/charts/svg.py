@@ -26,6 +26,12 @@ def text(x: float, y: float, words: str, class_: str = "t", anchor: str = "middl
     return element("text", words, class_=class_, x=x, y=y, text_anchor=anchor)
 
 
+def label(x: float, y: float, words: str, whole: str) -> Markup:
+    """Return the label of a row, which ends at a place; its whole text is a tooltip."""
+    content = [escape(words), tooltip(whole)]
+    return element("text", content, class_="l", x=x, y=y, text_anchor="end")
+
+
 def tooltip(words: str) -> Markup:
     """Return the title of a shape, which browsers show beside the pointer."""
     return element("title", words)

@@ -1,0 +1,246 @@
+"""The verdict on each purpose of a release, by the numbers that it asks for, of all rows or of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from margrave._card import counted, listed, listed_within
+from margrave.bounds.gls import Unbiased
+from margrave.marginal import covers
+from margrave.purposes import Purpose
+from margrave.ratios import percent
+from margrave.release.beyond_bounds import has_bounds_of_another_run, possible_limits
+from margrave.release.diagnostics import summed_together
+from margrave.release.hidden_spread import hidden_spreads
+from margrave.release.number import ColumnNumber
+from margrave.release.numbers import (
+    each_number_by,
+    headlines,
+    numbers_by,
+    numbers_of,
+    rare_groups,
+)
+from margrave.release.purposes import PurposeSupport
+from margrave.release.release import Release
+from margrave.release.small_cells import cell_sizes, is_below_noise
+from margrave.schema import Schema
+from margrave.schema.constraint_values import NUMERIC_KINDS
+from margrave.schema.remedies import bins_remedy, bounds_remedy
+from margrave.schema.sources import learned_of
+from margrave.types import Attribute, Clique
+
+
+@dataclass(frozen=True)
+class PurposeVerdict:
+    """A purpose, and what it asks for that is not reliable.
+
+    Args:
+        support: Its words, and what was measured of it.
+        cliques: Its marginals; none if a column of it was left out of the release.
+        doubts: The numbers and the marginals that are not reliable, in words.
+        rare: The groups that may have no rows, by their noisy count; they have no verdict.
+        by: The columns of the groups.
+        remedy: What would make the numbers of its groups reliable, in a sentence; empty without groups or doubts.
+    """
+
+    support: PurposeSupport
+    cliques: tuple[Clique, ...] = ()
+    doubts: tuple[str, ...] = ()
+    rare: tuple[str, ...] = ()
+    by: tuple[Attribute, ...] = ()
+    remedy: str = ""
+
+    @property
+    def serves(self) -> bool:
+        """True if all its marginals were measured, and its numbers are reliable."""
+        return self.support.measured and not self.doubts
+
+    @property
+    def warning(self) -> str:
+        """The doubts in a sentence, without its point; empty without doubts."""
+        if not self.doubts:
+            return ""
+        verb = "is" if len(self.doubts) == 1 else "are"
+        return f"{listed(self.doubts, 12)} {verb} not reliable"
+
+    @property
+    def gap(self) -> str:
+        """A sentence that names the groups without a verdict; empty without such groups."""
+        if not self.rare:
+            return ""
+        some = f"{counted(len(self.rare), 'group')} of {', '.join(self.by)} that may have no rows"
+        return f"No verdict on {some}: {_listed_groups(self.rare, self.by)}."
+
+    @property
+    def words(self) -> str:
+        """The verdict in one sentence or two."""
+        first = self.support.words
+        if self.support.measured and self.doubts:
+            first = f"{self.support.purpose}: {self.warning}"
+        return " ".join(filter(None, (f"{first}.", self.gap, self.remedy)))
+
+
+def purpose_verdicts(
+    release: Release, numbers: Sequence[ColumnNumber]
+) -> tuple[PurposeVerdict, ...]:
+    """Return the verdict on each purpose of a release.
+
+    A mean, a total, a quantile or a share rests on that very number: of all rows, or in each of its groups. Groups that
+    may have no rows have no verdict. A regression rests on the mean of each number, and on the largest share of each
+    column of categories. A marginal of several columns is not reliable if the noise exceeds its average cell, unless
+    sums were measured in its place, or the numbers of groups state the noise.
+
+    Args:
+        release: The release.
+        numbers: All numbers of the release.
+
+    Privacy:
+        None spent: noisy answers only.
+    """
+    return tuple(verdict_on(release, support, numbers) for support in release.purposes)
+
+
+def verdict_on(
+    release: Release, support: PurposeSupport, numbers: Sequence[ColumnNumber]
+) -> PurposeVerdict:
+    """Return the verdict on one purpose, by the rule of ``purpose_verdicts``."""
+    if not support.marginals:
+        return PurposeVerdict(support)
+    schema, transcript = release.schema, release.transcript
+    purpose = Purpose.of(support.purpose, schema.domain)
+    if purpose.groups and _own_columns(purpose, schema):
+        return _by_groups(release, support, purpose)
+    if purpose.kind == "quantile":
+        numbers = numbers_of(
+            schema, transcript, release.model, 0.95, [purpose.outcome],
+            quantiles=_quantiles(purpose),
+        )  # fmt: skip
+    sizes = cell_sizes(schema.domain, transcript)
+    sums = summed_together(schema.domain, transcript) if purpose.takes_sums else ()
+    doubts = (
+        *(_words(n) for n in _own_numbers(purpose, schema, numbers) if not n.reliable),
+        *(
+            f"the marginal of {', '.join(clique)}"
+            for clique in purpose.cliques
+            if len(clique) > 1 and is_below_noise(sizes, clique) and not covers(sums, clique)
+        ),
+    )
+    return PurposeVerdict(support, purpose.cliques, doubts)
+
+
+def _by_groups(release: Release, support: PurposeSupport, purpose: Purpose) -> PurposeVerdict:
+    schema, transcript = release.schema, release.transcript
+    by, columns = (schema.domain.clique(c) for c in (purpose.groups, purpose.columns))
+    if not Unbiased(schema.domain, transcript).supports(columns):
+        why = f"no measured marginal has all codes of {', '.join(columns)} together"
+        doubt = f"each group's number of {purpose.outcome} ({why})"
+        return PurposeVerdict(support, purpose.cliques, (doubt,))
+    numbers = numbers_by(
+        schema, transcript, release.model, 0.95, [purpose.outcome], by, _quantiles(purpose)
+    )
+    groups: dict[str, list[ColumnNumber]] = {}
+    for n in numbers:
+        groups.setdefault(n.group, []).append(n)
+    rare = rare_groups(schema, transcript, *by)
+    if len(rare) == len(groups):
+        return PurposeVerdict(support, purpose.cliques, ("the row count of each group",))
+    own = [_own_numbers(purpose, schema, found) for g, found in groups.items() if g not in rare]
+    unreliable = [n for found in own for n in found if not n.reliable]
+    doubtful = {n.group: _words(n) for n in unreliable}
+    some = f"{len(doubtful):,} of {counted(len(groups), 'group')} of {', '.join(by)}"
+    where = f"{some} ({_listed_groups([*doubtful], by)})"
+    if len(doubtful) == len(groups):
+        where = f"all {counted(len(groups), 'group')} of {', '.join(by)}"
+    doubts = tuple(f"{words} in {where}" for words in dict.fromkeys(doubtful.values()))
+    remedy = _remedy(release, purpose, by, unreliable) if doubts else ""
+    return PurposeVerdict(support, purpose.cliques, doubts, rare, by, remedy)
+
+
+def _listed_groups(groups: Sequence[str], by: Clique) -> str:
+    """Return groups as text: those of one column by their values alone."""
+    named = f"{by[0]} = " if len(by) == 1 else ""
+    return listed_within([group.removeprefix(named) for group in groups])
+
+
+def _remedy(
+    release: Release, purpose: Purpose, by: Clique, doubtful: Sequence[ColumnNumber]
+) -> str:
+    """Return what would help most: to bound what learned bounds hide, to place bins, or to lower the noise."""
+    schema = release.schema
+    column = schema.column(purpose.outcome) if purpose.kind in ("mean", "total") else None
+    if isinstance(column, NUMERIC_KINDS):
+        next_schema = f"In the schema of the next release, for {column.name}"
+        limits = possible_limits(column, schema.sources)
+        if has_bounds_of_another_run(column, limits) or any(n.may_hide_values for n in doubtful):
+            return f"{next_schema} {bounds_remedy()}"
+        is_public = column.name not in learned_of(schema.sources)
+        if is_public and column.name in hidden_spreads(schema, release.transcript):
+            return f"{next_schema} {bins_remedy()}"
+    return f"Fewer codes of {' or '.join(by)}, or a larger budget, lower the noise."
+
+
+def with_doubtful_means(release: Release, pairs: Iterable[Clique]) -> tuple[Clique, ...]:
+    """Return the pairs of columns with a mean by group that is not reliable.
+
+    The rule is that of a purpose such as ``mean cost by ward``: groups that may have no rows have no verdict. Both
+    columns make groups if both are of numbers.
+
+    Args:
+        release: The release.
+        pairs: Pairs of columns of the release.
+
+    Privacy:
+        None spent: noisy answers only.
+    """
+    columns = {c.name: c for c in release.schema.columns}
+    return tuple(
+        pair
+        for pair in pairs
+        if any(
+            isinstance(columns[outcome], NUMERIC_KINDS) and _doubts_means(release, outcome, by)
+            for outcome, by in (pair, pair[::-1])
+        )
+    )
+
+
+def _doubts_means(release: Release, outcome: Attribute, by: Attribute) -> bool:
+    schema, transcript = release.schema, release.transcript
+    rare = rare_groups(schema, transcript, by)
+    numbers = each_number_by(schema, transcript, release.model, 0.95, [outcome], [by], {})
+    verdicts = (n.reliable for n in numbers if n.statistic == "mean" and n.group not in rare)
+    return not next(verdicts, False) or not all(verdicts)
+
+
+def _quantiles(purpose: Purpose) -> dict[str, float]:
+    if purpose.kind != "quantile":
+        return {}
+    return {f"{percent(purpose.at, 'g')} quantile": purpose.at}
+
+
+def _own_numbers(
+    purpose: Purpose, schema: Schema, numbers: Sequence[ColumnNumber]
+) -> list[ColumnNumber]:
+    """Return the numbers on which a purpose rests, of all records or of one group."""
+    names = {"total": ["total"], "quantile": [*_quantiles(purpose)]}.get(purpose.kind)
+    if names is not None:
+        return [n for n in numbers if n.column == purpose.outcome and n.statistic in names]
+    return [n for n in headlines(numbers) if n.column in _own_columns(purpose, schema)]
+
+
+def _own_columns(purpose: Purpose, schema: Schema) -> set[Attribute]:
+    """Return the columns on whose numbers a purpose rests."""
+    if purpose.kind in ("mean", "total", "quantile"):
+        return {purpose.outcome}
+    if purpose.kind not in ("share", "count"):
+        return set(purpose.columns)
+    # The main number of a column of numbers is its mean, which is a share if there are two values.
+    name = purpose.outcome or purpose.columns[0]
+    several = purpose.kind == "count" and len(purpose.columns) > 1
+    column = schema.column(name)
+    of_values = isinstance(column, NUMERIC_KINDS) and column.cells.count > 2
+    return set() if several or of_values else {name}
+
+
+def _words(number: ColumnNumber) -> str:
+    return f"the {'main number' if number.is_of_category else number.statistic} of {number.column}"
