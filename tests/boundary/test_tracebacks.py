@@ -164,6 +164,22 @@ def test_a_refusal_shows_no_row(tmp_path: Path, case: str, source: str) -> None:
     check_hidden(raised.value)
 
 
+def test_an_interrupted_call_holds_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C has the frames of the call, and a debugger shows what these hold."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "synthesize", interrupted)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        margrave.synthesize(
+            pd.DataFrame(ROWS), SCHEMA, epsilon=1.0, delta=1e-9, unit="add-remove-row"
+        )
+    frames = [f for f in frames_behind(raised.value) if f.f_code.co_filename != __file__]
+    assert "synthesize" in [f.f_code.co_name for f in frames]
+    check_hidden(raised.value)
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_row_of_nobody_shows_no_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str

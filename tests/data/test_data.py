@@ -475,10 +475,14 @@ def test_a_query_is_run_once() -> None:
         "create table v as select case when i < 50 then 1 else i end as who, case when i < 50 then 'York' else 'Hull'"
         " end as town, i % 10 as age from range(2000) t(i)"
     )
-    relation = connection.sql("select * from v order by random()")
+    connection.execute("create sequence rows_read")
+    relation = connection.sql(
+        "select who, town, age + 0 * nextval('rows_read') as age from v order by random()"
+    )
     with pytest.warns(PersonWarning, match="One person has 50 of the 2,000 rows"):
         table = read_table(relation, replace(SCHEMA, person="who")).bounded(1)
     assert table.count([("town",)])[("town",)].tolist() == [1, 1950, 0]
+    assert connection.execute("select nextval('rows_read')").fetchone() == (2001,)
 
 
 def test_persons_are_whole_numbers() -> None:
