@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from margrave._card import listed
 from margrave.column_noise import column_noises
 from margrave.domain import Domain
 from margrave.mechanisms.common import PlannedMeasurement
@@ -46,14 +47,11 @@ def hidden_words(columns: Sequence[HiddenColumn]) -> list[str]:
     >>> hidden_words([HiddenColumn("town", 60, 3000, 390.0)])[0].partition(". ")[0]
     'Most or all codes will be lost in the noise of town (60 codes of 50 rows on average; noise hides up to 390)'
     """
-    max_columns = 12
     if not columns:
         return []
-    named = [h.words for h in columns[:max_columns]]
-    more = len(columns) - max_columns
-    named += [f"{more:,} more columns"] * (more > 0)
+    named = listed([h.words for h in columns], 12)
     return [
-        f"Most or all codes will be lost in the noise of {', '.join(named)}. Merge codes (fewer categories or bins),"
+        f"Most or all codes will be lost in the noise of {named}. Merge codes (fewer categories or bins),"
         " learn the column, leave it out, or raise the budget."
     ]
 

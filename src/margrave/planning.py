@@ -106,7 +106,7 @@ class Plan(Card):
     """The plan of a run.
 
     ``workload``: its number of marginals; None if the mechanism has none. ``unasked``: columns that
-    no question covers. ``seconds``: an upper estimate of processor time; None if unknown.
+    no question covers. ``seconds``: about the processor time; None if unknown.
     ``lacks_public``: a run needs a public table that is not given yet. ``posterior``: the model's
     posterior is sampled at the end, which takes longer if its chains mix slowly. ``models``: False if the
     release has answers alone. ``threshold_delta``: the part of delta for thresholds.
@@ -175,7 +175,7 @@ class Plan(Card):
             ("budget", f"rho {float(self.rho):.6g}"),
             ("domain", f"{self.cells:.3g} cells"),
             ("memory, about", f"{self.memory_mb:,.0f} MB"),
-            ("time, at most about", time),
+            ("time, about", time),
             *((n.what, n.words(self.rows)) for n in self.noise),
             *((p.purpose, p.words) for p in self.purposes),
         ]

@@ -48,8 +48,8 @@ def check_rows(source: Table, mechanism: Mechanism) -> None:
 def compare_with_rows(table: Any, source: Table, schema: Schema, on_custodian: Tell | None) -> None:
     """Report to the custodian the columns whose bounds or categories are those of the rows, as a check does.
 
-    Columns that were learned, and accepted alarms, are left out. Bounds are compared for a table of at most a hundred
-    thousand rows in memory: `margrave schema check` compares those of more.
+    Columns that were learned, and accepted alarms, are left out. Bounds are compared for a file or a frame of at most a
+    hundred thousand rows: `margrave schema check` compares those of more.
     """
     if on_custodian is None or not isinstance(source, MemoryTable | BatchTable):
         return

@@ -21,6 +21,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
+import margrave
 from margrave.data import MemoryTable, read_frame, read_table
 from margrave.data.persons import Persons
 from margrave.domain import Codes, Domain
@@ -483,6 +484,28 @@ def test_a_query_is_run_once() -> None:
         table = read_table(relation, replace(SCHEMA, person="who")).bounded(1)
     assert table.count([("town",)])[("town",)].tolist() == [1, 1950, 0]
     assert connection.execute("select nextval('rows_read')").fetchone() == (2001,)
+
+
+def test_a_run_runs_a_query_once() -> None:
+    """What it asks of the custodian about bounds, it asks of files and frames alone."""
+    connection = duckdb.connect()
+    connection.execute("create sequence rows_read")
+    query = connection.sql(
+        "select 1 + (i % 8) + 0 * nextval('rows_read') as age from range(2000) t(i)"
+    )
+    schema, heard = Schema([Integer("age", 1, 8)]), list[str]()
+    frame = pa.table({"age": [1 + i % 8 for i in range(2000)]})
+    for table in (query, frame):
+        margrave.synthesize(
+            table,
+            schema,
+            epsilon=1.0,
+            delta=1e-9,
+            mechanism="independent",
+            on_custodian=heard.append,
+        )
+    assert connection.execute("select nextval('rows_read')").fetchone() == (2001,)
+    assert ["age" in sentence for sentence in heard] == [True]
 
 
 def test_persons_are_whole_numbers() -> None:

@@ -18,6 +18,7 @@ SOURCE = tuple(
         "privacy", "accounting", "data", "profiling", "schema", "mechanisms", "release", "bounds", "models", "marginal",
         "api.py", "run.py", "unfinished.py", "domain.py", "unit.py", "structural_zeros.py", "frames.py", "workload.py",
         "transcript", "account.py", "provenance.py", "public_table.py",
+        "row_checks.py", "learning", "learning_stage.py", "resuming.py", "custodian.py", "plugins.py",
         "_io.py", "_fields.py", "errors.py", "error_sanitizer.py", "types.py",
     )
 )  # fmt: skip

@@ -188,7 +188,7 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
                 ("largest", f"{', '.join(planned.largest)}: {planned.largest_cells:,} cells"),
                 ("model", model),
                 ("memory, about", f"{planned.memory_mb:,.0f} MB with {planned.rows:,} rows"),
-                ("time, at most about", time),
+                ("time, about", time),
             ],
         )
     )

@@ -108,7 +108,13 @@ def calibration_cost(domain: Domain, load: FitLoad) -> Cost:
 def fit_seconds(
     model_cells: float, measured_cells: float, *, rounds: int = 0, tables: float = 0.0
 ) -> float:
-    """Return the time of fitting a junction tree of so many cells to so many noisy counts, after so many rounds.
+    """Return the processor seconds of fitting a junction tree.
+
+    Args:
+        model_cells: Cells of the tree.
+        measured_cells: Noisy counts that it is fitted to.
+        rounds: Earlier rounds, each with an estimate of its own.
+        tables: Marginals of the tree, if there are hundreds.
 
     Tables of hundreds of marginals take time beside that of their cells. The estimate of a round goes on from the one
     before, in a smaller model: its share of calibrations counts those of the largest model.
@@ -123,7 +129,7 @@ def fit_seconds(
 
 
 def _growth(joining: float) -> float:
-    """Return the cells of a model to those of its marginals, if so many of these join columns of others."""
+    """Return how many times the cells of its marginals a model has, if so many of these join others."""
     least_growth, columns_per_doubling = 3, 5
     return least_growth * math.exp2(min(joining / columns_per_doubling, 64))
 

@@ -13,10 +13,9 @@ from typing import Any
 from margrave._card import counted
 from margrave.data.batch_sources import KeptBatches, open_source, sampled_frame
 from margrave.data.loading import check_rows, columns_in, wanted_columns
-from margrave.data.table import Table
 from margrave.error_sanitizer import hide_rows, reveal_table
 from margrave.errors import MargraveError
-from margrave.frames import each_column
+from margrave.frames import each_column, row_count
 from margrave.profiling.answers import may_say_whose
 from margrave.profiling.draft import quiet_draft
 from margrave.profiling.header_check import columns_named_like_values, question
@@ -85,8 +84,10 @@ def _fresh(source: Any) -> Schema | None:
 def as_in_rows(source: Any, schema: Schema, filled: Collection[str]) -> tuple[str, ...]:
     """Return the columns whose bounds or categories are those of the rows, as ``check_table`` does. For the custodian.
 
+    Bounds are compared for a file or a frame in memory. A query is not run again.
+
     Args:
-        source: The rows of a table in memory.
+        source: A table whose rows fit in memory.
         schema: A confirmed schema.
         filled: The columns whose listed categories all occur.
 
@@ -94,7 +95,8 @@ def as_in_rows(source: Any, schema: Schema, filled: Collection[str]) -> tuple[st
         NOT private: facts about the rows.
     """
     source = reveal_table(source)
-    drafts = not isinstance(source, Table) and bool(_comparable(schema))
+    may_read = isinstance(source, str | Path) or row_count(source) is not None
+    drafts = may_read and bool(_comparable(schema))
     return _as_in_rows(_fresh(source) if drafts else None, schema, filled)
 
 

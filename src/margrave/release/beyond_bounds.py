@@ -86,7 +86,7 @@ def has_bounds_of_another_run(column: Numeric, limits: tuple[float, float]) -> b
 
     Args:
         column: The column. Without a learned mean, its own run learned nothing about it.
-        limits: Its ``public_limits``.
+        limits: Its ``possible_limits``.
 
     >>> from margrave.schema.numeric import Real
     >>> has_bounds_of_another_run(Real("price", 0, 100), (0.0, math.inf))

@@ -88,7 +88,7 @@ def numbers_of(
         InputError: ``by`` is not one column of the schema.
     """
     groups = () if by is None else (_group_column(schema, by),)
-    return numbers_by(schema, transcript, model, level, columns, groups, quantiles)
+    return tuple(numbers_by(schema, transcript, model, level, columns, groups, quantiles))
 
 
 def numbers_by(
@@ -98,9 +98,9 @@ def numbers_by(
     level: float,
     columns: Iterable[Attribute] | None,
     by: Sequence[Attribute],
-    quantiles: Mapping[str, float] = QUANTILES,
-) -> tuple[ColumnNumber, ...]:
-    """Return the numbers of columns in each group, as ``numbers_of`` does for groups of one column.
+    quantiles: Mapping[str, float],
+) -> Iterator[ColumnNumber]:
+    """Yield the numbers of columns in each group, as ``numbers_of`` returns them for groups of one column.
 
     Args:
         schema: The public schema.
@@ -111,19 +111,6 @@ def numbers_by(
         by: The columns of the schema whose combinations of codes make groups; none for all records at once.
         quantiles: The quantiles by name, as shares of the records below.
     """
-    return tuple(each_number_by(schema, transcript, model, level, columns, by, quantiles))
-
-
-def each_number_by(
-    schema: Schema,
-    transcript: Transcript,
-    model: FittedAnswers,
-    level: float,
-    columns: Iterable[Attribute] | None,
-    by: Sequence[Attribute],
-    quantiles: Mapping[str, float],
-) -> Iterator[ColumnNumber]:
-    """Yield the numbers of ``numbers_by``, group by group."""
     check_level(level)
     names = schema.domain.attributes if columns is None else schema.domain.clique(columns)
     cliques = {name: schema.domain.clique([name, *by]) for name in names if name not in by}

@@ -15,7 +15,6 @@ from margrave.release.diagnostics import summed_together
 from margrave.release.hidden_spread import hidden_spreads
 from margrave.release.number import ColumnNumber
 from margrave.release.numbers import (
-    each_number_by,
     headlines,
     numbers_by,
     numbers_of,
@@ -207,7 +206,7 @@ def with_doubtful_means(release: Release, pairs: Iterable[Clique]) -> tuple[Cliq
 def _doubts_means(release: Release, outcome: Attribute, by: Attribute) -> bool:
     schema, transcript = release.schema, release.transcript
     rare = rare_groups(schema, transcript, by)
-    numbers = each_number_by(schema, transcript, release.model, 0.95, [outcome], [by], {})
+    numbers = numbers_by(schema, transcript, release.model, 0.95, [outcome], [by], {})
     verdicts = (n.reliable for n in numbers if n.statistic == "mean" and n.group not in rare)
     return not next(verdicts, False) or not all(verdicts)
 
