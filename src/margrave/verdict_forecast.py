@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave._card import counted
+from margrave._card import counted, listed
 from margrave.accounting import Unit
 from margrave.accounting.thresholds import threshold_for
 from margrave.column_noise import column_noises
@@ -114,14 +114,11 @@ class VerdictForecast:
 
     @property
     def _never_words(self) -> list[str]:
-        max_columns = 6
         if not self.never:
             return []
-        more = len(self.never) - max_columns
-        named = [*self.never[:max_columns], *[f"{more:,} more"] * (more > 0)]
         means = "its mean" if len(self.never) == 1 else "their means"
         return [
-            f"{', '.join(named)}: no budget makes {means} reliable with these bins. In the schema, {bins_remedy()}"
+            f"{listed(self.never, 6)}: no budget makes {means} reliable with these bins. In the schema, {bins_remedy()}"
         ]
 
 
