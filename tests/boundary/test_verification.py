@@ -171,8 +171,14 @@ def test_a_sound_release_verifies(
     assert "There is no file" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=str)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "unit"),
+    [
+        pytest.param(c, u, id=f"{c}-{u}", marks=[pytest.mark.slow] * (" " in c and u != UNITS[0]))
+        for c in CASES
+        for u in UNITS
+    ],
+)
 def test_every_mechanism_verifies_under_every_unit(case: str, unit: Any) -> None:
     table = shaped("two columns")
     budget = Budget.approx(3.0, 1e-6)

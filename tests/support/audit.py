@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,13 +21,20 @@ from margrave.accounting import AddRemovePerson, AddRemoveRow, Budget, Unit
 from margrave.data import MemoryTable
 from margrave.domain import Domain
 from margrave.marginal import QueryFamily
-from margrave.mechanisms import Mechanism
+from margrave.mechanisms import Independent, Mechanism
 from margrave.privacy import Private, Randomness, SeededRandomness, SystemRandomness, protect
 from margrave.release import Release
 from margrave.testing.replay import Chosen, Recorder
 from margrave.transcript import QuerySelection, Transcript
 from margrave.types import Clique, FloatArray, IntArray
-from tests.support.conformance import Remembered, hurried, memory_table, plain, remembering
+from tests.support.conformance import (
+    QUICK_RECORDS,
+    Remembered,
+    hurried,
+    memory_table,
+    plain,
+    remembering,
+)
 
 ALARM = 1e-6
 """How often a bound may be wrong."""
@@ -146,10 +153,22 @@ def printed(release: Release) -> float:
 # Runs.
 
 
+FEW: dict[str, dict[str, Any]] = {
+    "aim-pub": {"rounds": 2},
+    "jam-pgm": {"rounds": 2},
+    "gem": {"rounds": 2},
+    "gem-pub": {"rounds": 2},
+    "rap-plus": {"epochs": 1, "candidates": 8},
+    "privsyn": {"fit": QUICK_RECORDS},
+    "repeated": {"mechanism": Independent()},
+}
+"""Fewer rounds and smaller parts, of mechanisms with many."""
+
+
 def quick(name: str) -> Mechanism:
     """A mechanism as it is run on the smallest tables, thousands of times: with its defaults, but a fit that takes
-    long is hurried."""
-    mechanism: Mechanism = hurried(plain(name, TOY))
+    long is hurried, and many rounds are few."""
+    mechanism: Mechanism = replace(hurried(plain(name, TOY)), **FEW.get(name, {}))
     return mechanism
 
 

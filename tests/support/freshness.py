@@ -44,8 +44,8 @@ RELEVANT: dict[str, tuple[str, ...]] = {
     "scale": (*SOURCE, "src/margrave/planning.py", "src/margrave/cost.py", "tests/support/scale.py"),
     "samplers": (*SOURCE, "tests/privacy/test_noise.py"),
     "canaries": (
-        *SOURCE, *OUTPUTS, *TABLES, "tests/trust/test_canary.py", "tests/trust/test_noise.py",
-        "tests/house/test_hazards.py",
+        *SOURCE, *OUTPUTS, *TABLES, "tests/support/alive.py", "tests/trust/test_canary.py",
+        "tests/trust/test_noise.py", "tests/house/test_hazards.py",
     ),
 }  # fmt: skip
 """Privacy-relevant files and folders of each part: source, and the tests that the part runs."""

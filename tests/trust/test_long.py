@@ -123,7 +123,7 @@ def test_results_come_in_order_from_several_processes() -> None:
 def test_the_page_tells_with_what_the_smallest_table_was_timed() -> None:
     assert set_apart(quick("aim")) == "its defaults"
     assert set_apart(quick("pmw-pub")) == "its defaults"
-    assert set_apart(quick("aim-pub")) == "rounds=6"
+    assert set_apart(quick("aim-pub")) == "rounds=2"
     assert set_apart(quick("privpgd")).startswith("ParticleFit(particles=200, epochs=20,")
     assert set_apart(quick("fem")) == "rounds=6, samples=5"
     assert set_apart(NAPSUMQ(connect_columns=False, fit=Estimated(chains=2))) == (

@@ -94,7 +94,7 @@ def trained(
 def codes_of(weights: Weights, domain: Domain) -> Floats:
     """Return the probabilities of all codes, a row for each record: each number has the code of its point."""
     sharp = 1e7
-    codes = relaxed(weights, layout_of(domain), jnp.float32(sharp)).codes
+    codes = _relaxed(weights, layout_of(domain), np.float32(sharp)).codes
     found: Floats = np.asarray(codes)[:, : sum(domain.sizes)]
     return found
 
@@ -146,6 +146,9 @@ def relaxed(weights: Weights, layout: Layout, slope: jax.Array) -> Relaxed:
     centers = (names * layout.centers) @ layout.members
     number = (is_number @ layout.members) > 0
     return Relaxed(codes, jnp.where(number, weights.points, centers), present)
+
+
+_relaxed = jax.jit(relaxed)
 
 
 def half_space_errors(records: Relaxed, targets: HalfSpaces, slope: jax.Array) -> jax.Array:
