@@ -22,6 +22,7 @@ from margrave.purposes import open_ended, purposes_of
 from margrave.release import Release
 from margrave.run import Run, settled_unit
 from margrave.schema import Schema, schema_of
+from margrave.sealed import registered_schema
 from margrave.unit import size_is_public
 from margrave.workload import Workload
 
@@ -107,8 +108,10 @@ def synthesize(
         pay again for stored answers.
     """
     table = hide_table(table)
-    # a sealed run must not say whether a file of the caller's schema is the table
-    confirmed = schema_of(schema, table=None if preflight == "sealed" else table)
+    if preflight == "sealed":
+        confirmed = registered_schema(schema, ledger, dataset)
+    else:
+        confirmed = schema_of(schema, table=table)
     run = Run(
         schema=confirmed,
         budget=budget_for(confirmed, epsilon, delta),

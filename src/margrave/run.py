@@ -36,8 +36,8 @@ from margrave.release.stamp import stamped
 from margrave.resuming import place_of, seed_of
 from margrave.row_checks import check_rows, compare_with_rows, name_constraints_left_out
 from margrave.schema import Schema
-from margrave.schema.constraints import name_of
 from margrave.schema.learn import likely_domain
+from margrave.sealed import check_sealed, registered_schema
 from margrave.unfinished import Attempt, answers_kept
 from margrave.unit import AddRemoveRow, Unit, rows_per_person, rows_words, size_is_public, unit_of
 from margrave.workload import Workload
@@ -151,7 +151,8 @@ class Run:
             )
         check_thresholds(self.schema, self.budget, self._unit)
         if self._sealed:
-            self._check_sealed()
+            check_sealed(self.schema, self._unit, self._mechanism)
+            registered_schema(self.schema, self.ledger, self.dataset)
         self._stored()
 
     def plan(self, rows: int = 100_000, *, workload: Workload | None = None) -> Plan:
@@ -311,30 +312,6 @@ class Run:
                 remedy="Give the schema that it was read with, or the rows themselves.",
             )
         return source
-
-    def _check_sealed(self) -> None:
-        if self.ledger is None or self.dataset is None:
-            raise InputError(
-                "A sealed run needs a ledger, in which its attempts are recorded.",
-                remedy="Give ledger and dataset (--ledger FILE --dataset NAME).",
-            )
-        refusing = [c.name for c in self.schema.columns if c.outside == "refuse"]
-        refusing += [name_of(c) for c in self.schema.constraints if c.violating == "refuse"]
-        if refusing:
-            raise SchemaError(
-                f"A sealed run refuses no values, and {refusing[0]!r} has the policy 'refuse'.",
-                remedy="Give it another policy: clip, other or missing; keep for a constraint.",
-            )
-        if any(public.same_records for public in publics_of(self._mechanism)):
-            raise InputError(
-                "A sealed run does not compare the public table with the rows, as same_records needs.",
-                remedy="Run it with the custodian's preflight, or leave same_records out.",
-            )
-        if not Ledger(self.ledger).schema_is_registered(self.dataset, self.schema.hash()):
-            raise SchemaError(
-                f"The schema is not registered for sealed runs on {self.dataset!r}.",
-                remedy="The custodian registers it: margrave ledger register-schema LEDGER DATASET SCHEMA.toml.",
-            )
 
     def _stored(self) -> Mapping[str, Any]:
         """Return the header of the journal to resume. Raise if the ledger or journal would refuse

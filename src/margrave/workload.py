@@ -96,19 +96,16 @@ class Workload:
         >>> dict(Workload.of_lines(domain, ["b, a = 2", "# and by itself", "c"]).weights)
         {('a', 'b'): 2.0, ('c',): 1.0}
         """
-        weights: dict[Clique, float] = {}
-        for line in lines:
-            names, _, weight = line.partition("=")
-            if names.strip() and not names.lstrip().startswith("#"):
-                named = tuple(n.strip() for n in names.split(",") if n.strip())
-                _check_distinct(named)
-                clique = domain.clique(named)
-                weights[clique] = weights.get(clique, 0.0) + _weight(weight)
-        return Workload.of(domain, weights)
+        return Workload.of(domain, _summed(_marginals_of_line(domain, line) for line in lines))
 
     @staticmethod
     def load(domain: Domain, path: str | Path) -> Workload:
-        """Return the workload of a file: ``of_lines``. An InputError where it cannot be read."""
+        """Return the workload of a file: ``of_lines``.
+
+        Raises:
+            InputError: If the file cannot be read, or a line is not a marginal. The error names the line and quotes
+                nothing, because a file that is named by mistake may be private.
+        """
         try:
             text = read_input(path).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -116,7 +113,18 @@ class Workload:
                 f"The workload {path} cannot be read ({type(error).__name__}).",
                 remedy="Name a file of text in UTF-8.",
             ) from None
-        return Workload.of_lines(domain, text.splitlines())
+        found = []
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                found.append(_marginals_of_line(domain, line))
+            except InputError:
+                raise InputError(
+                    f"Line {number} of the workload {path} is not a marginal: different columns of the schema, and a"
+                    " weight above 0, if any.",
+                    remedy='Write one a line, such as "age, ill = 3". The columns are:'
+                    f" {', '.join(domain.attributes)}.",
+                ) from None
+        return Workload.of(domain, _summed(found))
 
     @staticmethod
     def all_kway(domain: Domain, k: int) -> Workload:
@@ -277,6 +285,25 @@ def _check_distinct(clique: Clique) -> None:
 def _check_ways(k: object) -> None:
     if not is_whole(k, 1):
         raise InputError(f"k-way marginals need k of at least 1, a whole number, not {k!r}.")
+
+
+def _marginals_of_line(domain: Domain, line: str) -> dict[Clique, float]:
+    names, _, weight = line.partition("=")
+    if not names.strip() or names.lstrip().startswith("#"):
+        return {}
+    named = tuple(n.strip() for n in names.split(",") if n.strip())
+    _check_distinct(named)
+    clique = domain.clique(named)
+    found = _weight(weight)
+    _check_weight(clique, found)
+    return {clique: found}
+
+
+def _summed(marginals: Iterable[Mapping[Clique, float]]) -> dict[Clique, float]:
+    weights: dict[Clique, float] = {}
+    for clique, weight in (item for found in marginals for item in found.items()):
+        weights[clique] = weights.get(clique, 0.0) + weight
+    return weights
 
 
 def _weight(text: str) -> float:

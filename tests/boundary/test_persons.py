@@ -39,6 +39,8 @@ ONE_PERSON = {
     "a joiner and a soft hyphen": ["P1", "P\u200d1", "P\u00ad1"],
     "a mark of the byte order": ["P1", "\ufeffP1"],
     "marks of direction": ["P1", "\u200eP1\u200f", "\u202aP1\u202c"],
+    "control characters": ["P1", "P1\x00", "P1\x00\x00", "\x01P1", "P\x7f1"],
+    "marks that are not seen": ["P1", "P1\ufe0f", "P\u034f1", "P1\U000e0100"],
     "blanks of every kind": ["P1", " P1\t", "\u00a0P1\u2003", "P1\u200b "],
 }
 

@@ -209,6 +209,43 @@ def test_a_schema_of_the_caller_does_not_say_whether_its_file_is_the_table(
     assert here.first["code of step 3"] != b"0"
 
 
+@pytest.mark.parametrize("private", [TABLES["itself"], TABLES["two rows alike"], b"not a table"])
+def test_a_schema_of_the_caller_cannot_count_the_rows_of_the_table(
+    here: CommandLine, private: Sequence[Row] | bytes
+) -> None:
+    """Not as a public table, as a workload, or as a list of categories in a schema that is not registered."""
+    categories = '[[column]]\nname = "job"\nkind = "categorical"\ncategories = "table.csv"\n'
+
+    def hand_over(here: CommandLine) -> None:
+        text = Path("schema.toml").read_text(encoding="utf-8")
+        Path("other.toml").write_text(text.replace("99", "40"), encoding="utf-8")
+        head = text.partition("[[column]]")[0]
+        Path("list.toml").write_text(head + categories, encoding="utf-8")
+
+    def sealed(schema: str, *more: str) -> Step:
+        return [*(schema if word == "schema.toml" else word for word in SEALED), *more]
+
+    mech = ["-m", "jam-pgm", "--attestation", "x"]
+    steps = [
+        *opened("add-remove-row"),
+        hand_over,
+        [*sealed("other.toml", *mech), "--public", "table.csv"],
+        sealed("other.toml", "--workload", "table.csv"),
+        sealed("list.toml"),
+        LOG,
+    ]
+    assert (
+        here.differing({"private": private, "other": csv_of([ALIKE] * 3).encode()}, steps) == set()
+    )
+    for step in (3, 4, 5):
+        assert here.first[f"code of step {step}"] != b"0"
+
+
+def test_a_row_without_a_person_is_not_counted_in_public(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="rows without a person"):
+        ready(tmp_path, PERSONS, unit="replace-row")
+
+
 def test_the_rows_are_not_compared_with_public_ones(tmp_path: Path) -> None:
     """Whether all records are those of a public table is a fact about the rows."""
     schema = Schema((Integer("age", 0, 3), Integer("rooms", 0, 3)))

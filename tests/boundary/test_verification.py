@@ -235,6 +235,11 @@ def test_a_reading_of_an_unnamed_public_table_is_found(real: Path) -> None:
         provenance=replace(made.provenance, public=PublicFacts(9, ("a",), "feed", "of last year")),
     )
     assert named.verify().holds
+    others = replace(named.provenance, public=PublicFacts(9, ("b",), "feed", "of last year"))
+    assert any(
+        "columns that its public table does not have" in f
+        for f in replace(named, provenance=others).verify().findings
+    )
 
 
 def test_the_row_count_opens_a_transcript_where_it_is_public() -> None:

@@ -28,7 +28,7 @@ RANK = {
     "evaluation": 8, "inference": 8, "cost": 8, "column_noise": 8, "hidden_columns": 8,
     "wide_bins": 8, "verdict_forecast": 8,
     "planning": 8, "unfinished": 8,
-    "resuming": 8, "row_checks": 8, "learning_stage": 8, "run": 8, "api": 8,
+    "resuming": 8, "row_checks": 8, "sealed": 8, "learning_stage": 8, "run": 8, "api": 8,
     "studio": 9, "cli": 9, "contrib": 9,
     "__main__": 10, "testing": 10,
 }  # fmt: skip
@@ -46,7 +46,7 @@ BESIDE = {
     ("hidden_columns", "column_noise"), ("api", "learning_stage"),
     ("api", "planning"),
     ("run", "planning"), ("run", "unfinished"), ("run", "resuming"), ("run", "row_checks"),
-    ("run", "learning_stage"), ("api", "run"),
+    ("run", "learning_stage"), ("run", "sealed"), ("api", "run"), ("api", "sealed"),
     ("cli", "studio"),
 }  # fmt: skip
 

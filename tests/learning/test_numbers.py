@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from margrave.errors import InputError
 from margrave.learning import LearnedNumber, learn_number
 from margrave.learning.decimals import decimals_of
 from margrave.learning.extent import Extent, extent_of, range_advice, range_query
@@ -251,6 +252,19 @@ def test_decimals_are_those_of_all_but_a_few_values() -> None:
         assert decimals_of(noisy.measure(DecimalCells(), Fraction(1, 1000))) == k
     noisy = SimulatedColumn(rng.random(9000), rng)
     assert decimals_of(noisy.measure(DecimalCells(), Fraction(1, 1000))) is None
+
+
+@pytest.mark.parametrize("query", [DecimalCells(), ClippedSum(-1e300, 1e300, 0.0)])
+def test_no_value_makes_a_query_warn(query: Any) -> None:
+    extreme = np.array([1.7976931348623157e308, -1.7976931348623157e308, 5e-324, np.inf, np.nan])
+    assert query.tally(extreme).sum() >= 1
+
+
+def test_a_sum_over_a_range_that_no_step_divides_is_refused() -> None:
+    assert ClippedSum(0.0, 1e-290, 0.0).max_change == ClippedSum.max_contribution
+    for low, high in ((-5e-324, 5e-324), (0.0, 1e-310), (-1e-305, 1e-305)):
+        with pytest.raises(InputError, match="too close together"):
+            ClippedSum(low, high, 0.0)
 
 
 def test_the_same_answers_teach_the_same() -> None:

@@ -66,6 +66,18 @@ def check_outputs(
         seen[option] = path
 
 
+def check_not_the_table(table: str, public: Mapping[str, str | None]) -> None:
+    """Raise ``InputError`` if a file whose contents count as public is the private table."""
+    for option, path in public.items():
+        if path is not None and is_part_of(path, table):
+            raise InputError(
+                f"{option} names the private table, {path}, and its contents would count as public.",
+                remedy="Name another file. Public columns of the private records take --same-records."
+                if option == "--public"
+                else "Name another file.",
+            )
+
+
 def check_format(path: str | None, option: str = "-o") -> None:
     """Raise ``InputError`` unless the file has the ending of a known format."""
     formats = (".parquet", ".csv")

@@ -42,6 +42,7 @@ from margrave.cli.output import (
     check_excel_safe,
     check_format,
     check_named,
+    check_not_the_table,
     check_outputs,
     excel_safe_option,
 )
@@ -70,6 +71,7 @@ from margrave.report import Heading, Page
 from margrave.report.wording import contradicted, nothing_asked, related
 from margrave.run import Run, settled_unit
 from margrave.schema import Schema
+from margrave.sealed import registered_schema
 
 
 @click.command("synthesize", cls=Sectioned)
@@ -186,7 +188,8 @@ def synthesize_command(
         "--public": public,
     }
     delta = stated_delta(delta, None)
-    inputs["--workload"] = workload if workload is not None and os.path.isfile(workload) else None
+    listed = workload if workload is not None and os.path.isfile(workload) else None
+    inputs["--workload"] = listed
     check_named(outputs, rows)
     journal = _journal_of(journal, {**outputs, **inputs})
     left = unfinished_release(release_path, journal)
@@ -202,7 +205,12 @@ def synthesize_command(
     named = dataset or ("" if source else name_of(file))
     heading = Heading(title=title, office=office, dataset=named)
     table = file if source is None else TableSource(source, file)
-    schema = _schema_of(file, table, schema_path, accept_draft, sealed)
+    counted = {"--public": None if same_records else public, "--workload": listed}
+    check_not_the_table(file, counted | {"--policy": policy})
+    if sealed:
+        schema = _sealed_schema(schema_path, ledger, dataset)
+    else:
+        schema = _schema_of(file, table, schema_path, accept_draft)
     if rows is not None:
         check_memory(
             rows, len(schema.columns)
@@ -267,9 +275,16 @@ def synthesize_command(
         _tell(release, facts, outputs, heading, schema.ignore)
 
 
-def _schema_of(
-    file: str, table: str | TableSource, path: str | None, accept_draft: bool, sealed: bool
-) -> Schema:
+def _sealed_schema(path: str | None, ledger: str | None, dataset: str | None) -> Schema:
+    if path is None:
+        raise InputError(
+            "A sealed run needs a registered schema.",
+            remedy="Give --schema, and leave --accept-draft out: a draft is made by the custodian.",
+        )
+    return registered_schema(path, ledger, dataset)
+
+
+def _schema_of(file: str, table: str | TableSource, path: str | None, accept_draft: bool) -> Schema:
     """Return the schema of a file, or a draft whose bounds and categories are to be learned."""
     if (path is None) != accept_draft:
         raise InputError(
@@ -278,9 +293,8 @@ def _schema_of(
             " of the columns as public and learns bounds and categories under the budget.",
         )
     if path is not None:
-        # a sealed run must not say whether a file of the caller's schema is the table
-        return load_schema(path, table=None if sealed else file)
-    if sealed or isinstance(table, TableSource):
+        return load_schema(path, table=file)
+    if isinstance(table, TableSource):
         raise InputError(
             "A draft is made from a file, by the custodian.",
             remedy="Give --schema instead of --accept-draft.",

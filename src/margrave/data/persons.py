@@ -86,7 +86,7 @@ def person_names(piece: pa.Array, accepted: Collection[str] = ()) -> pa.Array:
 
 def _may_name_nobody(names: pa.Array) -> pa.Array:
     # a superset of what person_name takes for nobody, and of texts with a prefix of their own
-    looks = r"^([-+]?[0.,]+|-[\d.,]+|[\W_]*|\d{16,}\.0|\d(\.\d+)?[eE]\+\d+|\x00(.|\n)*)$"
+    looks = r"^([-+]?[0.,]+|-[\d.,]+|[\W_]*|\d{16,}\.0|\d(\.\d+)?[eE]\+\d+)$|[\x00-\x1f\x7f]"
     listed = pa.array(sorted(PLACEHOLDERS), names.type)
     return pc.or_(
         pc.match_substring_regex(names, looks), pc.is_in(pc.ascii_lower(names), value_set=listed)

@@ -164,8 +164,11 @@ def _of_entry(
         case PublicTotal():
             return
         case PublicReading():
-            if entry.source not in [table.sha256 for table in provenance.public_tables]:
+            tables = [t for t in provenance.public_tables if t.sha256 == entry.source]
+            if not tables:
                 yield "reads a public table that the provenance does not name."
+            elif not any(set(entry.clique) <= set(table.columns) for table in tables):
+                yield "reads columns that its public table does not have."
         case Measurement():
             if type(entry.query) is not LinearMap:
                 yield "is of an unknown kind of query."

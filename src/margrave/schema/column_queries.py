@@ -80,8 +80,10 @@ class DecimalCells:
     def tally(self, values: FloatArray, counts: IntArray | None = None) -> IntArray:
         """Return the true counts of values that occur once each, or ``counts`` times. For the gate only."""
         cells = np.full(len(values), self.max_decimals + 1, dtype=np.int64)
-        for k in reversed(range(self.max_decimals + 1)):
-            cells[np.rint(values * 10**k) / 10**k == values] = k
+        # A warning on standard error would depend on the rows.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k in reversed(range(self.max_decimals + 1)):
+                cells[np.rint(values * 10**k) / 10**k == values] = k
         cells[np.isnan(values)] = self.size - 1
         return _in_cells(cells, counts, self.size)
 
@@ -119,6 +121,9 @@ class ClippedSum:
             raise InputError("The bounds of a clipped sum are too far apart.")
         for key, value in (("low", low), ("high", high), ("center", center)):
             object.__setattr__(self, key, value)
+        # the least normal float: below it, quotients by a step are not exact to a unit
+        if self.step < np.finfo(float).tiny:
+            raise InputError("The bounds of a clipped sum are too close together.")
 
     @property
     def size(self) -> int:

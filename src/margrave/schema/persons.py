@@ -19,16 +19,27 @@ PLACEHOLDERS = MARKS | {
 }  # fmt: skip
 
 
+#: Control characters that are seen as a blank.
+BLANKS = "\t\n\x0b\x0c\r\x85"
+
+
 def normalized(written: str) -> str:
     """Return an identifier in its one form: composed characters, no invisible ones, no blanks around it.
 
-    >>> normalized(" P\\u200b1 "), normalized("Jose\\u0301") == normalized("Jos\\u00e9")
-    ('P1', True)
+    >>> normalized(" P\\u200b1 "), normalized("Jose\\u0301") == normalized("Jos\\u00e9"), normalized("P1\\x00\\ufe0f")
+    ('P1', True, 'P1')
     """
-    if written.isascii():
+    if written.isascii() and written.isprintable():
         return written.strip()
-    visible = "".join(c for c in written if unicodedata.category(c) != "Cf")
+    visible = "".join(c for c in written if c in BLANKS or not _is_invisible(c))
     return unicodedata.normalize("NFC", visible).strip()
+
+
+def _is_invisible(character: str) -> bool:
+    # letters and marks that Unicode lists as ignorable by default, beside control and format characters
+    ignorable = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
+    selector = "\ufe00" <= character <= "\ufe0f" or "\U000e0000" <= character <= "\U000e0fff"
+    return unicodedata.category(character) in ("Cc", "Cf") or character in ignorable or selector
 
 
 def is_placeholder(name: str) -> bool:
