@@ -101,7 +101,8 @@ def synthesize(
 
     Warns:
         CustodianWarning: The rows that columns to learn need; or what ``on_custodian`` would get. Without
-            ``on_custodian``, a run that is not sealed omits the former for a frame with enough rows.
+            ``on_custodian``, a run that is not sealed omits the former for a frame with enough rows, and then marks it
+            as not private if the unit keeps the row count private.
 
     Privacy:
         Spends at most what (``epsilon``, ``delta``) allow, for one ``unit``. A resumed run does not

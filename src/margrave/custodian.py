@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from margrave.errors import CustodianWarning
 
 #: Beginning of a text that depends on the rows.
 NOT_PRIVATE = "NOT PRIVATE, for the custodian alone:"
+
+
+def tell(sentence: str, callback: Callable[[str], None] | None) -> None:
+    """Give a sentence to a callback. If the callback fails, its error is dropped: a release must not be lost to it."""
+    with suppress(Exception):
+        if callback is not None:
+            callback(sentence)
 
 
 def warn_custodian(sentence: str) -> None:

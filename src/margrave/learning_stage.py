@@ -9,6 +9,7 @@ from typing import Literal
 from margrave._fields import is_number
 from margrave.accounting import Budget
 from margrave.accounting.thresholds import threshold_for
+from margrave.custodian import NOT_PRIVATE
 from margrave.domain import Domain
 from margrave.errors import InputError, UnlearnableError
 from margrave.learning import GateColumn, advice_on, learn_schema
@@ -65,7 +66,8 @@ def rows_to_learn(
         unit: The unit of privacy.
         rows: The number of rows that is public, or that the user states; None if unknown.
         true_rows: The true row count, only if nobody but the custodian gets the result. The result is then "" if the
-            unit is a row and the count is 1.5 times the rows that are needed, or more.
+            unit is a row and the count is 1.5 times the rows that are needed, or more. A note that the count could have
+            suppressed is marked as not private.
 
     Privacy:
         None spent: a function of public inputs, except that ``true_rows`` can suppress the note.
@@ -89,13 +91,15 @@ def rows_to_learn(
     needed = most_frequent * least
     if not words or (rows is not None and rows >= needed):
         return ""
-    by_row = rows_per_person(unit) is None  # else rows beyond a person's limit do not count
-    if true_rows is not None and by_row and true_rows >= row_margin * needed:
-        return ""
+    mark, by_row = "", rows_per_person(unit) is None  # rows beyond a person's limit do not count
+    if rows is None and true_rows is not None and by_row:
+        if true_rows >= row_margin * needed:
+            return ""
+        mark = f"{NOT_PRIVATE} "
     fails = rows is not None and rows < least
     what = f"is likely to fail on {rows:,} rows" if fails else f"needs about {needed:,} rows"
     return (
-        f"Learning columns {what}: {'; '.join(words)}. {'Then' if fails else 'On fewer rows'} public bounds and"
+        f"{mark}Learning columns {what}: {'; '.join(words)}. {'Then' if fails else 'On fewer rows'} public bounds and"
         " categories beside learn = true, fewer columns to learn or a larger epsilon help."
     )
 

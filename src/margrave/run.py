@@ -15,6 +15,7 @@ from margrave.accounting import Budget, Ledger, Policy
 from margrave.accounting.policy import load_policy
 from margrave.accounting.run_log import check_books
 from margrave.accounting.strength import check_strength
+from margrave.custodian import tell, warn
 from margrave.data import BatchTable, MemoryTable, Table, TableSource, read_table
 from margrave.domain import Domain
 from margrave.error_sanitizer import failure_of, hide_table, reveal_table
@@ -225,27 +226,34 @@ class Run:
             compare_with_rows(table, source, self.schema, on_custodian)
         rng, preflight = np.random.default_rng(seed), self._preflight_of(table, source)
         release = self._release(source, attempt, facts, preflight, rng, progress)
-        with suppress(Warning):  # one that a filter raises must not cost the release
+        with suppress(Exception):  # no callback or filter of warnings may cost it
             name_constraints_left_out(self.schema, release.schema, on_custodian)
         return release
 
     def _sealed_synthesis(
         self, table: Any, attempt: Attempt, progress: Progress | None, on_custodian: Tell | None
     ) -> Release:
-        """Record the attempt; give only the public texts of its errors, without the errors they stand for."""
-        outcome = "interrupted"
+        """Record the attempt; give only the public texts of its errors, and lose no release to ledger or callback."""
+        failure: BaseException | None = None
+        outcome, notes = "released", list[str]()
         try:
             release = self._synthesis(table, attempt, progress, on_custodian)
-            outcome = "released"
-            return release
         except Exception as error:
             failure = _public_error(error)
             outcome = str(failure)
-            if on_custodian is not None:
-                on_custodian(failure_of(error.__cause__ or error).words)
-        finally:
+            notes.append(failure_of(error.__cause__ or error).words)
+        except BaseException as error:
+            failure, outcome = type(error)(), "interrupted"
+        try:
             Ledger(str(self.ledger)).record_attempt(str(self.dataset), outcome)
-        raise failure
+        except Exception as error:
+            unrecorded = f"The attempt is not recorded in the ledger: {failure_of(error).words}"
+            tell(unrecorded, on_custodian or warn)
+        while notes:  # no frame of the error may hold them
+            tell(notes.pop(), on_custodian)
+        if failure is not None:
+            raise failure
+        return release
 
     def _release(
         self,

@@ -397,6 +397,29 @@ def test_two_copies_that_draw_one_answer_together_give_one(
     assert Ledger(ledger).datasets()[0].charged == Fraction(1, 4)
 
 
+def test_an_interrupt_between_charge_and_draw_leaves_a_run_that_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    path, ledger = tmp_path / "journal", tmp_path / "ledger"
+    Ledger(ledger).init("d", unit=AddRemoveRow(), cap=CAP)
+    where = {"ledger": ledger, "dataset": "d"}
+    with gate(path, **where) as private:
+        monkeypatch.setattr(Private, "_answer", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ask(private)
+        monkeypatch.undo()
+        with pytest.raises(MargraveError, match="The gate is closed"):
+            ask(private)
+    with gate(path, resume=True, **where) as private:
+        ask(private)
+    (run,) = Ledger(ledger).datasets()[0].runs
+    assert run.debited == Fraction(3, 4)
+    assert len(run.debits) == len(run.answers) == 3
+
+
 def test_whoever_comes_second_to_a_new_journal_leaves_it_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 import margrave
 from margrave import Budget, Ledger, Release, Run, UnfinishedError
-from margrave.errors import DataError, InputError, SchemaError
+from margrave.contrib import Synthesizer
+from margrave.errors import CustodianWarning, DataError, InputError, LedgerError, SchemaError
 from margrave.mechanisms import AIMPub, Independent
 from margrave.privacy import SystemRandomness
 from margrave.report.wording import conditions
@@ -165,6 +166,69 @@ def test_an_error_holds_no_other_error_and_the_custodian_hears_of_it(
     assert [str(e) for e in chain(unfinished.value)] == [NOT_FINISHED]
     assert unfinished.value.release.model.absent == "the run failed (the run was sealed)"
     assert "RuntimeError" in heard[1]
+
+
+def test_a_ledger_that_cannot_be_written_at_the_end_costs_no_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise LedgerError("The disk is full.")
+
+    run, rows = ready(tmp_path), frame(TABLES["itself"])
+    cost: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "mechanism": "independent"}
+    books = {"ledger": run.ledger, "dataset": "visits", "preflight": "sealed"}
+    monkeypatch.setattr(Ledger, "record_attempt", full)
+    heard: list[str] = []
+    assert run.synthesize(rows, on_custodian=heard.append).account.rho_spent
+    assert heard == ["The attempt is not recorded in the ledger: The disk is full."]
+    made = Synthesizer(SCHEMA, **cost, **books)
+    with pytest.warns(CustodianWarning, match=r"not recorded in the ledger: The disk is full\.$"):
+        made.fit(rows)
+    assert made.release.account.rho_spent
+    with pytest.raises(InputError, match="another fit would spend the budget again"):
+        made.fit(rows)
+    fail_at_draws(monkeypatch)
+    with pytest.raises(UnfinishedError) as unfinished:
+        run.synthesize(rows, on_custodian=heard.append)
+    assert [str(e) for e in chain(unfinished.value)] == [NOT_FINISHED]
+    assert heard[1] == heard[0]
+    assert "RuntimeError" in heard[2]
+    assert sum(bool(r.debited) for r in Ledger(str(run.ledger)).datasets()[0].runs) == 3
+
+
+@pytest.mark.parametrize("kind", [OSError, SystemExit])
+def test_a_callback_that_fails_neither_unseals_an_error_nor_costs_a_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    def failing(*_: Any) -> None:
+        raise kind("the log is full")
+
+    run = ready(tmp_path)
+    with pytest.raises((DataError, SystemExit)) as raised:
+        run.synthesize(pa.table({"another": [1]}), on_custodian=failing)
+    assert not any("column" in str(e) for e in chain(raised.value))
+    assert attempts(run) == [NOT_BEGUN]
+    if kind is OSError:
+        monkeypatch.setattr("margrave.run.name_constraints_left_out", failing)
+        assert run.synthesize(frame(TABLES["itself"]), on_custodian=failing).account.rho_spent
+        assert attempts(run) == [NOT_BEGUN, "released"]
+
+
+def test_an_interrupt_of_a_sealed_run_holds_no_error_of_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
+        try:
+            raise ValueError("37 rows")
+        except ValueError:
+            raise KeyboardInterrupt  # noqa: B904
+
+    run = ready(tmp_path)
+    monkeypatch.setattr(Run, "_read", stopped)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        run.synthesize(frame(TABLES["itself"]))
+    assert chain(raised.value) == [raised.value]
+    assert attempts(run) == ["interrupted"]
 
 
 def test_a_table_without_rows_is_released_as_one(tmp_path: Path) -> None:

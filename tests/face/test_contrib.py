@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +103,23 @@ def test_sdv_metadata_leaves_ranges_to_be_learned() -> None:
     assert found.ignore == ("mail",)
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_missing_value_does_not_decide_the_kind_of_a_column(missing: bool) -> None:
+    rows = ROWS.copy()
+    if missing:
+        rows.loc[0, "age"] = None
+    made = SDVSynthesizer(METADATA, mechanism="independent", **COST).fit(rows)
+    assert made.release.schema.columns[0].kind == "real"
+
+
 def test_the_interface_of_sdv(tmp_path: Path) -> None:
-    made = SDVSynthesizer(METADATA, mechanism="independent", **COST)
+    metadata = deepcopy(METADATA)
+    metadata["tables"]["visits"]["columns"]["age"]["computer_representation"] = "Int64"
+    made = SDVSynthesizer(metadata, mechanism="independent", **COST)
     made.fit(ROWS)
     rows = made.sample(num_rows=30)
     assert list(rows.columns) == ["age", "sex"]
-    assert str(rows["age"].dtype) == "Int64", "whole numbers went in"
-    assert made.get_metadata() is METADATA
+    assert str(rows["age"].dtype) == "Int64", "the metadata says that they are whole"
+    assert made.get_metadata() is metadata
     made.save(tmp_path / "visits.margrave")
     assert margrave.Release.load(tmp_path / "visits.margrave").verify().holds

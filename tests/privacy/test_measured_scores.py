@@ -87,6 +87,15 @@ def test_the_formula_in_fractions(seed: int) -> None:
         assert abs(value * grid - exact) <= grid / 2
 
 
+@pytest.mark.parametrize("rows", [2**31 - 1, 2**31, 2**40 + 7])
+def test_many_rows_are_scored_exactly_and_not_refused(rows: int) -> None:
+    """A refusal would come after the charge, and the true row count would decide it."""
+    table = np.array([[rows // 2, 0, 3], [1, rows - rows // 2 - 9, 5]])
+    (value,), grid = Dependence()([("a", "b")], {("a", "b"): table})
+    assert int(table.sum()) == rows
+    assert abs(value * grid - by_hand(table, ("a", "b"), ("a",))) <= grid / 2
+
+
 def test_a_half_is_rounded_up() -> None:
     """So that rounding commutes with whole numbers, which rounding to even does not."""
     rng, clique = np.random.default_rng(0), ("a", "b")

@@ -16,6 +16,7 @@ import margrave
 from margrave.accounting import Budget
 from margrave.cli.main import run
 from margrave.contrib.synthesizer import Synthesizer
+from margrave.custodian import NOT_PRIVATE
 from margrave.errors import (
     CustodianWarning,
     DataError,
@@ -224,6 +225,7 @@ def test_true_rows_decide_on_a_warning_for_the_custodian_alone(tmp_path: Path, c
                 )
         texts.append([t for t in texts_of(caught) if "Learning columns" in t])
     assert ["Learning columns needs about" in t for t in texts[0]] == [True]
+    assert texts[0][0].startswith(NOT_PRIVATE) == (case == "custodian")
     assert texts[1] == ([] if case == "custodian" else texts[0])
 
 

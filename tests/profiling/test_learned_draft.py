@@ -18,6 +18,7 @@ from margrave.cli.main import run
 from margrave.errors import SchemaError
 from margrave.profiling import check_table, draft_schema
 from margrave.profiling.draft import draft
+from margrave.profiling.proposals import taken_as_public
 from margrave.schema import Boolean, Hour, Integer, Learn, Schema, Weekday
 from tests.cli.test_cli import ok
 from tests.profiling.test_schema_draft import a_table
@@ -268,6 +269,20 @@ def test_any_column_is_drafted_into_one_that_reads_it(values: list[str | None]) 
     assert all(c.outside == 0 for c in found.columns)
     assert Schema.from_toml(schema.to_toml()) == schema
     assert not schema.draft
+
+
+def test_units_and_formats_are_said_to_be_public() -> None:
+    hours = [datetime(2020, 1, 1) + timedelta(hours=7 * i % 4000) for i in range(600)]
+    days = [f"{1 + i % 12:02d}/{1 + i % 9:02d}/2020" for i in range(600)]
+    for second, last, unit, form in (
+        (0, "05/06/2020", "hour", "%d/%m/%Y"),
+        (7, "01/31/2020", "second", "%m/%d/%Y"),
+    ):
+        seen = [hours[0] + timedelta(seconds=second), *hours[1:]]
+        sentence = taken_as_public(draft(pa.table({"seen": seen, "day": [*days[1:], last]})))
+        assert (
+            f" Units of times: {unit}: seen. Formats of dates and times: {form}: day." in sentence
+        )
 
 
 def test_the_command_says_what_is_public_and_what_is_learned(

@@ -73,7 +73,13 @@ def test_an_order_of_two_dates_is_a_tick(tmp_path: Path) -> None:
     assert [q[0] for q in studio.read()["questions"]] == ["elapsed"]
     page = unescape(studio.get("/columns").text)
     assert '<input type="checkbox" name="relation.0" value="yes"> That is always true' in page
+    kept = tmp_path / "studio/studio.json"
+    studio.post("/columns", relation__0="")
+    assert "elapsed" not in kept.read_text(), (
+        "that the rows raise the question is a fact about them"
+    )
     assert studio.post("/columns", relation__0="yes").path == "/unit"
+    assert "elapsed|seen|paid" in kept.read_text()
 
 
 def test_a_column_that_may_identify_persons_is_asked_about_first(tmp_path: Path) -> None:

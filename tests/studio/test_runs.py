@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 pytest.importorskip("starlette")
 
 from margrave.accounting import Ledger
+from margrave.errors import DataError, InputError, LedgerError, UnfinishedError
 from margrave.learning_stage import budget_for
 from margrave.release import Release
 from margrave.schema import Categorical, Integer, Schema
@@ -242,6 +244,48 @@ def test_a_failed_run_says_why(studio: Studio, tmp_path: Path) -> None:
     assert "Continue this run" in page.text
     kept = kept_files(tmp_path / "studio")
     assert not [c for c in CANARIES if c in kept]
+
+
+def test_what_the_rows_say_of_a_refusal_is_on_the_page_and_in_no_file(
+    studio: Studio, tmp_path: Path
+) -> None:
+    studio.settle(**{**STATED, "1__outside": "refuse"})
+    studio.to_confirm()
+    page = studio.run()
+    assert "The run failed (DataError)." in page.text
+    assert "The table is read again to show why." in page.text
+    finding = studio.project.refusal(studio.project.job(1))
+    for _ in range(600):
+        if not finding.is_open:
+            break
+        time.sleep(0.02)
+    page = studio.get("/run/1/refusal")
+    assert "NOT PRIVATE" in page.text
+    assert "outside the schema" in page.text
+    kept = kept_files(tmp_path / "studio")
+    assert '"message": "The run failed (DataError)."' in kept
+    assert "outside the schema" not in kept
+    assert "outside the schema" not in Studio(tmp_path).get("/run/1").text, "it is read anew"
+    assert not Ledger(studio.project.ledger).datasets()[0].charged
+
+
+@pytest.mark.parametrize(
+    ("error", "refused"),
+    [
+        (DataError("37 rows."), True),
+        (UnfinishedError("37 rows.", release=None), False),
+        (LedgerError("It is in use."), False),
+        (InputError("37 rows."), True),
+        (ValueError("37 rows."), True),
+    ],
+)
+def test_a_file_keeps_no_words_that_the_rows_decide(error: Exception, refused: bool) -> None:
+    kept = worker.kept_words(error)
+    assert kept["refused"] == refused
+    assert (str(error) in kept["message"]) != refused
+    after = UnfinishedError("37 rows.", release=None)
+    after.__cause__ = DataError("37 rows.")
+    assert worker.kept_words(after)["message"] == "The run failed (DataError)."
 
 
 def test_columns_that_the_noise_hides_are_dropped_or_the_run_is_closed(

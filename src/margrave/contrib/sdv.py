@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from margrave.codebooks.read import schema_of_variables
 from margrave.codebooks.sdv import read_sdv
 from margrave.contrib.synthesizer import Synthesizer
-from margrave.error_sanitizer import reveal_table
-from margrave.schema import Learn, Schema
+from margrave.schema import Schema
 
 
 def schema_of_sdv(metadata: Any, *, ranges_are_public: bool = False) -> Schema:
     """Return a schema from the metadata of one SDV table, V1 or V2: an object or its dict.
 
-    Names and kinds of columns are taken as public. SDV reads ranges and categories off the rows, so
-    they are left to be learned under the budget. Identifiers and personal data are left out.
+    Names and kinds of columns are taken as public. A number is whole if its ``decimal_places`` are 0 or its
+    ``computer_representation`` is that of integers, whatever the rows hold. SDV reads ranges
+    and categories off the rows, so they are left to be learned under the budget. Identifiers and personal data are
+    left out.
 
     Args:
         metadata: A ``Metadata`` or ``SingleTableMetadata``, or what its ``to_dict()`` returns.
@@ -75,19 +75,3 @@ class SDVSynthesizer(Synthesizer):
     def save(self, filepath: str | Path) -> None:
         """Write the release to a file whose name ends in ``.margrave``; ``Release.load`` reads it."""
         self.release.save(filepath)
-
-    def _schema_for(self, table: Any) -> Schema:
-        """Return the schema, in which columns of a whole-number type hold whole numbers."""
-        kinds = getattr(reveal_table(table), "dtypes", {})
-        assert self.schema is not None
-        columns = [
-            replace(c, of="integer") if isinstance(c, Learn) and _is_whole(c, kinds) else c
-            for c in self.schema.columns
-        ]
-        return replace(self.schema, columns=columns)
-
-
-def _is_whole(column: Learn, kinds: Any) -> bool:
-    """Return True if a pandas frame has a column of real numbers as whole ones: its kind is public."""
-    known = column.of == "real" and column.name in kinds
-    return known and str(kinds[column.name]).lower().startswith(("int", "uint"))

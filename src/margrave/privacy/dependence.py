@@ -12,9 +12,7 @@ import numpy as np
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.privacy.scores import PER_RECORD, GridScores
-from margrave.types import Clique, FloatArray, IntArray
-
-"""Fewer rows than this keep all products of counts exact in 64 bits."""
+from margrave.types import AnyArray, Clique, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +82,14 @@ class Dependence:
 
 
 def _dependence(counts: IntArray, clique: Clique, left: Clique) -> int:
-    max_rows = 1 << 31
     order = [*(clique.index(a) for a in left), *(i for i, a in enumerate(clique) if a not in left)]
     sizes = [counts.shape[i] for i in order[: len(left)]]
-    table = counts.transpose(order).reshape(int(np.prod(sizes)), -1)
+    table: AnyArray = counts.transpose(order).reshape(int(np.prod(sizes)), -1)
     n = int(table.sum())
-    if n >= max_rows:
-        raise InputError("The table has too many rows for an exact score.")
     if not n:
         return 0
+    if n >= 1 << 31:  # products of counts may exceed 64 bits
+        table = table.astype(object)
     product = np.multiply.outer(table.sum(axis=1), table.sum(axis=0))
     apart = sum(int(row.sum()) for row in np.abs(n * table - product))
     return (2 * PER_RECORD * apart + n) // (2 * n)

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TypeVar, final
 from margrave.account import Account
 from margrave.accounting.accountant import Accountant
 from margrave.accounting.budget import Budget
-from margrave.accounting.question import Question
 from margrave.accounting.run_log import Books
 from margrave.data.unshareable import Unshareable
 from margrave.domain import Domain
@@ -375,30 +374,30 @@ class Private(Unshareable):
             self._counts |= self._read(lambda: scan(self._table, missing, self.domain))
 
     def _ask(self, request: Request[E]) -> tuple[E, ...]:
-        """Recall the answers of a resumed run; or count, charge, draw and store, in this order."""
+        """Recall the answers of a resumed run; or count, charge, draw and store, in this order.
+
+        A failure from the charge on closes the gate, and the charge stands. A question that is refused costs nothing.
+        """
         question = request.question()
         stored = self._books.recall(question)
         if stored is None:
             self._prepare(request)
-        self._charge(question)
-        if stored is None:
-            stored = self._answer(
-                lambda: self._books.store(request.draw(self._counts, self._randomness))
-            )
-        entries = request.entries(stored)
-        self._entries += entries
-        return entries
-
-    def _charge(self, question: Question) -> None:
-        """Write the debit, or refuse it. If writing fails half way, nothing is drawn and the gate closes."""
+        can_refuse = True
         try:
             self._ledger.charge(question.what, question.rho, question.delta)
-        except (BudgetError, InputError):
+            can_refuse = False
+            if stored is None:
+                stored = self._answer(
+                    lambda: self._books.store(request.draw(self._counts, self._randomness))
+                )
+            entries = request.entries(stored)
+            self._entries += entries
+        except BaseException as error:
+            if not (can_refuse and isinstance(error, BudgetError | InputError)):
+                self._forget()
+                self._books.abandon()
             raise
-        except BaseException:
-            self._forget()
-            self._books.abandon()
-            raise
+        return entries
 
     def _read(self, work: Callable[[], T]) -> T:
         """Work on rows before any charge: if it fails, nothing was answered or spent."""
@@ -408,11 +407,9 @@ class Private(Unshareable):
         return result
 
     def _answer(self, work: Callable[[], T]) -> T:
-        """Work after a charge: if it fails, the gate closes and the charge stands."""
+        """Work after a charge, near true counts."""
         result = run_sanitized(work)
         if isinstance(result, Failure):
-            self._forget()
-            self._books.abandon()
             raise_sanitized(
                 result,
                 MargraveError,

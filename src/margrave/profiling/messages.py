@@ -71,8 +71,8 @@ class Remark(StrEnum):
     USUAL = " Is it by its definition"
 
     HEAD = (
-        "A DRAFT. It takes as public the names and kinds of the columns, the way in which dates are "
-        "written, and the columns that are left out. These were seen in the rows: check that they are "
+        "A DRAFT. It takes as public the names and kinds of the columns, the units of times, the way in which dates "
+        "are written, and the columns that are left out. These were seen in the rows: check that they are "
         "public. Bounds and categories are learned under the privacy budget (learn = true). Where they "
         "are known without looking, write them in place of learn = true, with where they stand (cite = "
         '"Codebook, p. 12"): that saves budget.'

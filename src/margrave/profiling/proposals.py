@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -146,11 +147,23 @@ def taken_as_public(schema: Schema) -> str:
         truth = isinstance(column, Integer) and (column.low, column.high) == (0, 1)
         kind = "0 or 1" if truth else column.kind
         names[kind].append(column.name)
-    kinds = "; ".join(f"{kind}: {', '.join(columns)}" for kind, columns in sorted(names.items()))
+    units, formats = defaultdict(list), defaultdict(list)
+    for column in schema.to_learn:
+        if column.unit:
+            units[column.unit].append(column.name)
+        if column.format:
+            formats[column.format].append(column.name)
+    times = f" Units of times: {_listed(units)}." if units else ""
+    dates = f" Formats of dates and times: {_listed(formats)}." if formats else ""
     ignored = f" Left out: {', '.join(schema.ignore)}." if schema.ignore else ""
     person = "" if schema.person is None else f" Person ID column: {schema.person}."
     later = [
         f"{c.name} is never before {c.since}" for c in schema.to_learn if c.since and c.low == 0
     ]
     order = f" By their names: {', '.join(later)}." if later else ""
-    return f"Taken as public: the names and kinds of the columns ({kinds}).{order}{ignored}{person}"
+    kinds = f"Taken as public: the names and kinds of the columns ({_listed(names)})."
+    return f"{kinds}{times}{dates}{order}{ignored}{person}"
+
+
+def _listed(names: Mapping[str, Sequence[str]]) -> str:
+    return "; ".join(f"{key}: {', '.join(columns)}" for key, columns in sorted(names.items()))

@@ -115,14 +115,13 @@ class JobFolder:
         apart: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
             apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        with (self.path / "job.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "margrave.studio.worker", "run", str(self.path)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                **apart,
-            )
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "margrave.studio.worker", "run", str(self.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,  # a library's warning may hold a value of the rows
+            **apart,
+        )
 
     def status(self) -> JobStatus:
         """Return the state of the run."""

@@ -212,10 +212,11 @@ class DescribingPages:
             )
             for i, c in enumerate(drafted.columns)
         }
-        relations = {
+        fields = {
             key_of(q): form.get(f"relation.{i}", "").strip()
             for i, q in enumerate(questions_of(found))
         }
+        relations = {q: answer for q, answer in fields.items() if answer}  # a question is a fact
         has_header = not doubts_header(drafted) or "header" in form
         self._project.change(
             answers=answers, relations=relations, has_header=has_header, reached="columns"

@@ -123,6 +123,10 @@ class Project:
         release = str(job.path / "release.margrave")
         return self.findings.get("compare", {"table": job.order.table, "release": release})
 
+    def refusal(self, job: JobFolder) -> Finding:
+        """Return why the table of a run is refused, read anew for each page."""
+        return self.findings.get("refusal", {"folder": str(job.path)})
+
     def draft(self, found: Mapping[str, Any]) -> Schema:
         """Return the draft in the answer of ``reading``."""
         return self._memory.get("draft", (found["toml"],), lambda: draft_of(dict(found)))

@@ -51,6 +51,7 @@ class SpendingPages:
             Route("/run", self.begin, methods=["POST"]),
             Route("/run/{number:int}", self.run),
             Route("/run/{number:int}/progress", self.progress),
+            Route("/run/{number:int}/refusal", self.refusal),
             Route("/run/{number:int}/resume", self.resume, methods=["POST"]),
             Route("/run/{number:int}/close", self.close, methods=["POST"]),
             Route("/run/{number:int}/compare", self.compare, methods=["POST"]),
@@ -238,6 +239,7 @@ class SpendingPages:
         if job is None:
             return go("/ledger")
         status = job.status()
+        self._project.findings.forget("refusal")
         template = "result.html" if status.state == "released" else "run.html"
         return self._site.page(
             template,
@@ -247,7 +249,16 @@ class SpendingPages:
             status=status,
             order=job.order,
             can_drop=self._can_drop(job, status),
+            finding=self._project.refusal(job) if _is_refused(status) else None,
         )
+
+    def refusal(self, request: Request) -> Response:
+        """Return why the table of a run is refused, once it is read again."""
+        job = self._job(request)
+        if job is None or not _is_refused(job.status()):
+            return go_whole("/ledger")
+        number = int(request.path_params["number"])
+        return self._site.page("_refusal.html", number=number, finding=self._project.refusal(job))
 
     @staticmethod
     def _can_drop(job: JobFolder, status: JobStatus) -> bool:
@@ -343,6 +354,10 @@ class SpendingPages:
         """Stop the server. A run goes on."""
         self._stop()
         return self._site.page("stopped.html")
+
+
+def _is_refused(status: JobStatus) -> bool:
+    return status.state == "failed" and bool(status.outcome.get("refused"))
 
 
 def epsilons() -> tuple[float, ...]:

@@ -24,7 +24,7 @@ class ProjectSettings:
     Args:
         table: The table, as the command line names it.
         answers: An answer for each column of the draft.
-        relations: The answers to questions on relations: "yes", a file's name, or "".
+        relations: The relations that the custodian stated, by question: "yes" or a file's name.
         has_header: The first line of the file names the columns.
         protects: "rows" or "persons".
         person: The person ID column; "" for none.

@@ -6,21 +6,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from margrave.data import read_table
 from margrave.data.batch_sources import open_source, sampled_frame
 from margrave.error_sanitizer import hide_rows
 from margrave.evaluation import WARNING, evaluate
 from margrave.frames import each_column
 from margrave.profiling import check_table, constraint_questions
 from margrave.profiling.draft import quiet_draft
+from margrave.row_checks import check_rows
 from margrave.schema import Schema
 from margrave.schema.column_profile import profile_column
 from margrave.schema.parts import source_name
 from margrave.schema.person_check import PersonCheck
 from margrave.studio.histograms import Histogram, histogram_of
+from margrave.studio.job import JobFolder
 
 
 @hide_rows
@@ -93,6 +97,15 @@ def compare(table: str, release: str) -> dict[str, Any]:
         "two_way": found.mean_two_way,
         "html": found.report().html,
     }
+
+
+@hide_rows
+def refusal(folder: str) -> dict[str, Any]:
+    """Read the table of a run as the run does. Return nothing if it can be read, and raise as the run if not."""
+    job = JobFolder(Path(folder))
+    order, schema = job.order, job.schema()
+    check_rows(read_table(order.table, schema), order.choice.mechanism(schema, order.table))
+    return {}
 
 
 def draft_of(found: dict[str, Any]) -> Schema:

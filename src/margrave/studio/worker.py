@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from margrave.error_sanitizer import failure_of
-from margrave.errors import MargraveError, PersonWarning, UnfinishedError, UnlearnableError
+from margrave.errors import (
+    BudgetError,
+    DataError,
+    LedgerError,
+    MargraveError,
+    PersonWarning,
+    UnfinishedError,
+    UnlearnableError,
+)
 from margrave.studio.job import JobFolder
 
 
@@ -32,8 +40,8 @@ def answer(verb: str, order: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer about the rows for the custodian, or the words of an error.
 
     Args:
-        verb: "read", "check" or "compare".
-        order: The table, and the schema or the release.
+        verb: "read", "check", "compare" or "refusal".
+        order: The table, and the schema or the release; or the folder of a run.
 
     Privacy:
         NOT private: it reads the rows freely.
@@ -50,12 +58,33 @@ def answer(verb: str, order: Mapping[str, Any]) -> dict[str, Any]:
 
 def words_of(error: BaseException) -> dict[str, Any]:
     """Return the message, the remedy and the exit code of an error, without a value of the rows."""
-    if isinstance(error, UnfinishedError) and isinstance(error.__cause__, MargraveError):
-        error = error.__cause__  # its remedy is the one that helps
+    error = _helpful(error)
     if isinstance(error, MargraveError):
         return {"message": error.message, "remedy": error.remedy or "", "code": error.exit_code}
     words = f"margrave failed ({failure_of(error).words})."
     return {"message": words, "remedy": "This is a fault in margrave.", "code": 70}
+
+
+def _helpful(error: BaseException) -> BaseException:
+    """Return the error whose remedy helps: of an unfinished run its cause."""
+    cause = error.__cause__
+    return (
+        cause if isinstance(error, UnfinishedError) and isinstance(cause, MargraveError) else error
+    )
+
+
+def kept_words(error: BaseException) -> dict[str, Any]:
+    """Return the part of an error that a file may keep.
+
+    The words of an error that the rows can decide at no charge are left out, and "refused" is True. The page computes
+    them anew.
+    """
+    words, cause = words_of(error), _helpful(error)
+    public = isinstance(error, UnfinishedError | LedgerError | BudgetError)
+    if public and not isinstance(cause, DataError):
+        return {**words, "refused": False}
+    kind = f"The run failed ({type(cause).__name__})."
+    return {**words, "message": kind, "remedy": "", "refused": True}
 
 
 def run(job: JobFolder) -> int:
@@ -78,7 +107,7 @@ def run(job: JobFolder) -> int:
         if isinstance(error, UnfinishedError):
             kept = _saved(error, job.path / "answers.margrave")
         hidden = _hidden(error)
-        job.end({"state": "failed", "kept": kept, "hidden": hidden, **words_of(error)})
+        job.end({"state": "failed", "kept": kept, "hidden": hidden, **kept_words(error)})
         return 1
     finally:
         job.lock.release()
