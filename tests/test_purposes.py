@@ -487,7 +487,7 @@ def test_half_widths_shrink_with_rows_and_noise_and_a_wanted_one_is_reached_at_t
     first = widths(5000, 1.0)
     more = widths(50_000, 1.0)
     assert all(b < a for a, b in zip(first[:2], more[:2], strict=True))
-    assert first[2] == pytest.approx(more[2])  # the noise of a count
+    assert first[2] < more[2]  # a count varies more among more rows
     assert all(b < a for a, b in zip(first, widths(5000, 3.0), strict=True))
     made = plan_of(DOMAIN, AIM(workload=workload_for(found, Workload.all_kway(DOMAIN, 2))),
                 budget=Budget.approx(1.0, 1e-9), unit="add-remove-row", rows=5000)  # fmt: skip
@@ -498,17 +498,26 @@ def test_half_widths_shrink_with_rows_and_noise_and_a_wanted_one_is_reached_at_t
 
 def test_a_width_below_what_sampling_allows_is_reached_by_no_epsilon() -> None:
     (counts,) = widths_of(
-        purposes_of(["count by type within 10"], DOMAIN), DOMAIN, rows=1000, learned=(), scale_of=lambda _: 20.0,
+        purposes_of(["count by type within 30"], DOMAIN), DOMAIN, rows=1000, learned=(), scale_of=lambda _: 20.0,
         rho=Fraction(1, 10), epsilon_of=lambda rho: rho,
     )  # fmt: skip
-    assert (counts.half_width, counts.of) == (pytest.approx(39.2), "rows")
-    assert counts.epsilon == pytest.approx(0.1 * 3.92**2)
+    assert (counts.half_width, counts.of) == (pytest.approx(1.96 * (400 + 187.5) ** 0.5), "rows")
+    assert counts.epsilon == pytest.approx(0.1 * 400 / ((30 / 1.96) ** 2 - 187.5))
     (found,) = widths_of(
         purposes_of(["mean price by type within 0.001"], DOMAIN), DOMAIN, rows=1000, learned=(), scale_of=lambda _: 5.0,
         rho=Fraction(1, 10), epsilon_of=lambda rho: rho,
     )  # fmt: skip
     assert found.epsilon is None
     assert "at any epsilon" in found.words
+
+
+def test_a_stated_half_width_of_a_count_includes_the_sampling_of_the_rows() -> None:
+    """That of `Count`: the rows are drawn from a population, and each is in one of the groups."""
+    rng, rows, scale, groups = np.random.default_rng(3), 5_000, 4.0, 4
+    (stated,) = widths_of(purposes_of(["count by type"], DOMAIN), DOMAIN, rows=rows, learned=(),
+                          scale_of=lambda _: scale, rho=Fraction(1), epsilon_of=lambda rho: rho)  # fmt: skip
+    counts = rng.binomial(rows, 1 / groups, 4_000) + rng.normal(0, scale, 4_000)
+    assert stated.half_width == pytest.approx(1.96 * counts.std(), rel=0.05)
 
 
 def test_a_stated_half_width_is_that_of_simulated_means() -> None:

@@ -225,7 +225,9 @@ def _variance(purpose: Purpose, noise: _SumNoise, rows: int) -> tuple[_Variance,
     domain = noise.domain
     largest = max(purpose.cliques, key=domain.cells)
     if purpose.kind == "count":
-        return _Variance(0.0, noise.of_cells(largest, ()) * float(rows) ** 2), "rows"
+        share = 1.0 / domain.cells(largest)
+        of_one_row = _Variance(share * (1.0 - share), noise.of_cells(largest, ()))
+        return of_one_row.times(float(rows)), "rows"
     outcome = purpose.outcome
     of = f"standard deviations of {outcome}"
     groups = domain.cells([a for a in largest if a != outcome])

@@ -15,9 +15,10 @@ def figure(value: float, digits: int = 0) -> str:
     Args:
         value: The number.
         digits: The number of significant digits. 0 means four, or all whole digits of a larger number.
+            Numbers from 10^15 on have four.
 
-    >>> figure(17_930.4), figure(10_273.0, 3), figure(0.012345), figure(5.6e-19)
-    ('17,930', '10,300', '0.01235', '6 in 10^19')
+    >>> figure(17_930.4), figure(10_273.0, 3), figure(0.012345), figure(5.6e-19), figure(1.983e18)
+    ('17,930', '10,300', '0.01235', '6 in 10^19', '1.983 times 10^18')
     """
     # Smaller numbers have too many zeros to be read, and larger ones too many digits.
     least, most = 1e-4, 1e15
@@ -28,7 +29,8 @@ def figure(value: float, digits: int = 0) -> str:
     if abs(value) < least:
         return f"{value / 10.0**size:.0f} in 10^{-size}"
     if abs(value) >= most:
-        return f"{value / 10.0**size:.1f} times 10^{size}"
+        mantissa, exponent = f"{value:.3e}".split("e")
+        return f"{mantissa} times 10^{int(exponent)}"
     if not digits and abs(value) >= 1000:
         return f"{value:,.0f}"
     rounded = Decimal(f"{value:.{(digits or 4) - 1}e}")

@@ -11,6 +11,7 @@ import numpy as np
 
 from margrave.release.beyond_bounds import length_words
 from margrave.release.number import TOLERANCE
+from margrave.release.numeric_numbers import has_edges_for_heaps
 from margrave.schema import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Date, Numeric, Timestamp
@@ -52,21 +53,23 @@ class WideBins:
 def wide_bins(columns: Iterable[Column]) -> tuple[WideBins, ...]:
     """Return the columns whose bins need a larger standard deviation than values between distant bounds have.
 
-    For normal values of standard deviation s in bins of width w, the squared shares of the bins add up to
-    w / (2 √π s), and the position within each bin has the variance w² / 12. The median bin is taken, since finer
-    edges are where values concentrate.
+    Values that heap may move a mean by half a bin (``has_edges_for_heaps``). Other positions are independent: for
+    normal values of standard deviation s in bins of width w, the squared shares of the bins add up to w / (2 √π s),
+    and the position within each bin has the variance w² / 12. The median bin is taken, since finer edges are where
+    values concentrate.
 
     Args:
         columns: The columns of a schema. Columns to learn are passed over.
 
     Returns:
-        The columns for which s must exceed a ninth of the range. Default bins are narrower than that.
+        The columns for which s must exceed a ninth of the range. Default bins of whole numbers are mostly narrower
+        than that, and those of real numbers are not.
 
     Example:
         >>> from margrave.schema import Integer
         >>> found = wide_bins([Integer("age", 0, 99, bins=10), Integer("stay", 1, 14)])
         >>> [(w.column, round(w.deviation)) for w in found]
-        [('age', 31)]
+        [('age', 90)]
     """
     deviations = 1.96
     found = []
@@ -78,9 +81,11 @@ def wide_bins(columns: Iterable[Column]) -> tuple[WideBins, ...]:
         width = unknown + column.cells.whole
         of_normal = deviations * unknown * math.sqrt(width / (2 * math.sqrt(math.pi) * 12))
         needed = (of_normal / TOLERANCE) ** (2 / 3)
+        of_heaps = unknown / 2 if has_edges_for_heaps(column) else 0.0
+        needed = max(needed, of_heaps / TOLERANCE)
         usual = WideBins.usual_deviation * float(greatest.max() - least.min())
         if needed > usual:
-            mean = of_normal / math.sqrt(usual) / TOLERANCE
+            mean = max(of_normal / math.sqrt(usual), of_heaps) / TOLERANCE
             moment = isinstance(column, Date | Timestamp)
             near = not moment and least.min() >= 0 and mean < greatest.max()
             found.append(WideBins(column.name, needed, mean if near else None, _unit(column)))

@@ -127,6 +127,8 @@ def test_the_report_tells_it() -> None:
     assert price.rows is not None
     assert f"what {price.rows:,} real records drawn at random" in page
     assert "3 marginals is at most" in page
+    one = replace(release, provenance=replace(release.provenance, workload=Workload({("b",): 1.0})))
+    assert " 1 marginal is at most" in render(one)
 
 
 def test_a_release_of_no_workload_is_judged_by_three_way_marginals() -> None:

@@ -290,6 +290,15 @@ def test_an_evaluation_of_rows_has_their_numbers() -> None:
     assert evaluate(read_table(frame, schema), release, seed=3).numbers == ()
 
 
+def test_counts_and_values_are_of_one_draw_without_a_seed() -> None:
+    schema = Schema([Integer("age", 0, 4), Coded("sex", 2), Real("job", 0, 3, bins=3)])
+    found = evaluate(three_columns(), fake_model.release(schema=schema))
+    of_counts = float(found.pictures.shares["age"][1][:5] @ np.arange(5))
+    spread = found.numbers[0].synthetic
+    assert spread is not None
+    assert spread.mean == pytest.approx(of_counts)
+
+
 def test_the_cut_of_persons_rows_is_not_put_down_to_noise() -> None:
     plain = fake_model.release()
     real = read_table(plain.sample(50, seed=1), plain.schema)
@@ -306,7 +315,9 @@ def test_the_cut_of_persons_rows_is_not_put_down_to_noise() -> None:
     of_persons = read_table(
         rows.append_column("patient", pa.array([f"P{i // 2}" for i in range(50)])), persons
     )
-    assert "may be that cut" in evaluate(of_persons, rows).note  # a table does not tell
+    note = evaluate(of_persons, rows).note  # a table does not tell
+    assert "may be that cut" in note
+    assert note.endswith("Give the .margrave release in place of the table to find out.")
     assert (
         evaluate(of_persons, replace(plain, schema=persons)).note == ""
     )  # this release does: its unit is a row

@@ -270,6 +270,59 @@ def test_values_at_the_ends_of_bins_are_in_the_interval() -> None:
     assert q25.high == pytest.approx(26.0)
 
 
+@pytest.mark.parametrize(
+    ("column", "reliable"),
+    [
+        (Real("pay", 0, 12_000, bins=12), False),
+        (Real("pay", 0, 12_000, bins=120), True),
+        (Integer("pay", 0, 12_000, bins=12), False),
+        (Integer("pay", 1, 12_000, edges=range(1_000, 12_000, 1_000)), False),
+        (Integer("pay", 0, 12_000, bins=13), True),  # whose edges no round step has
+    ],
+)
+def test_a_mean_is_not_reliable_if_all_values_may_lie_on_edges(column: Any, reliable: bool) -> None:
+    """Multiples of 1,000 in bins of 1,000: the interval misses their mean by half a bin."""
+    schema = Schema([column])
+    found = numbers(schema, exact(schema, {"pay": [1_200.0] * column.cells.count}))
+    for statistic in ("mean", "total"):
+        assert found["pay", statistic].reliable is reliable
+    learned = Schema([Real("pay", 0, 12_000, bins=12, mean=[6_000, 5_950, 6_050])])
+    assert numbers(learned, exact(learned, {"pay": [1_200.0] * 12}))["pay", "mean"].reliable
+
+
+def test_a_verdict_does_not_depend_on_the_level() -> None:
+    """Narrower intervals are not a way to remove marks, nor the mark of clipping."""
+    schema = Schema([Integer("x", 2_000, 2_009), Integer("y", 20, 83, bins=32), COLUMNS[1]])
+    counts = {"x": [100.0] * 10, "y": [40.0] * 31 + [80.0], "kind": [700.0, 290.0, 10.0]}
+    of_levels = [
+        numbers_of(schema, exact(schema, counts, 12.0), NoModel(schema.domain, 1.0, "none"), level)
+        for level in (0.5, 0.95, 0.99)
+    ]
+    narrow, usual, _ = ({(n.column, n.statistic): n for n in found} for found in of_levels)
+    for found in zip(*of_levels, strict=True):
+        assert len({(n.reliable, n.clipping) for n in found}) == 1
+    mean = narrow["x", "mean"]
+    assert mean.low is not None
+    assert mean.high is not None
+    assert (mean.high - mean.low) / 2 < 0.05 * np.std(np.arange(10))
+    assert not usual["x", "mean"].reliable
+
+
+def test_noise_does_not_widen_the_tolerance_of_a_rare_share() -> None:
+    """The standard deviation is the least within the interval: a category without rows has none."""
+    schema = Schema([Categorical("kind", list("abc"))])
+    found = numbers(schema, exact(schema, {"kind": [2_000.0, 987.0, 13.0]}, 6.3))
+    rare = found["kind", "share of c"]
+    assert rare.low is not None
+    assert rare.high is not None
+    assert (rare.high - rare.low) / 2 < 0.05 * math.sqrt(rare.high * (1 - rare.high))
+    assert not rare.reliable
+    assert found["kind", "share of a"].reliable
+    assert numbers(schema, exact(schema, {"kind": [2_000.0, 985.0, 15.0]}))[
+        "kind", "share of c"
+    ].reliable
+
+
 def test_clipped_values_are_stated_apart() -> None:
     """Bounds too near: the mean is marked however small the noise, quantiles below are not."""
     schema = Schema([Integer("x", 0, 63, bins=32)])
@@ -280,7 +333,7 @@ def test_clipped_values_are_stated_apart() -> None:
     assert not mean.reliable
     assert top.clipping == mean.clipping
     noisy = exact(schema, {"x": counts})
-    (sentence,) = clipping_words(schema, noisy, list(found.values()), 0.9)
+    (sentence,) = clipping_words(schema, noisy, list(found.values()))
     assert "of the records are in an end bin" in sentence
     assert "raise high in the schema of the next release" in sentence
     assert not top.reliable
@@ -324,7 +377,7 @@ def test_the_ends_of_a_short_scale_are_ordinary_answers(
 def test_a_share_of_the_value_counts_near_zero_alone(low: int, reliable: bool) -> None:
     """Noise of 0.07 standard deviations is within 5 % of a value near zero, not of a year."""
     schema = Schema([Integer("x", low, low + 9)])
-    found = numbers(schema, exact(schema, {"x": [100.0] * 10}, 12.0))["x", "mean"]
+    found = numbers(schema, exact(schema, {"x": [100.0] * 10}, 11.0))["x", "mean"]
     assert found.low is not None
     assert found.high is not None
     assert 0.05 * np.std(np.arange(10)) < (found.high - found.low) / 2 < 0.05 * 4.5
@@ -348,7 +401,10 @@ def test_the_rule_of_a_reliable_number_is_said_in_plain_words() -> None:
     found = [*numbers(SCHEMA, exact(SCHEMA, {"rooms": [9.0] * 11}, SCALE)).values()]
     words = marked_words([n for n in found if not n.reliable], found)
     assert "are not reliable. A reliable number is off by at most 5 % or 0.05 standard" in words
-    assert "such as years, only the standard deviations count, except in totals." in words
+    assert (
+        "such as years or shares above 90 %, only the standard deviations count, except in totals."
+        in words
+    )
 
 
 def test_a_standard_deviation_made_of_noise_is_not_a_tolerance() -> None:

@@ -333,6 +333,14 @@ def test_what_was_never_measured_together_is_said_above_the_pairs() -> None:
     assert "indirect relations" not in whole
 
 
+def test_a_release_without_measured_pairs_is_not_said_to_hold_indirect_relations() -> None:
+    domain = fake_model.SCHEMA.domain
+    singles = [measurement((a,), np.ones(domain.size(a)), 1.0) for a in domain]
+    (sentence,) = related(coverage_of(domain, Transcript(tuple(singles)), PLAIN))
+    assert "were never measured together with another column" in sentence
+    assert "carry no information" in sentence
+
+
 def test_pairs_that_the_noise_hides_are_no_use_anywhere() -> None:
     """The page's lists, its map and `related` of the summary name the same pairs; a certificate has them as data."""
     hidden = measurement(("a", "b"), np.ones((2, 3)), 100.0)

@@ -92,7 +92,7 @@ def numbers_command(
         console().print(marked_words(marked, chosen[:rows]))
     shown = [release.schema.column(name) for name in wanted if name not in apart]
     for sentence in (
-        *clipping_words(release.schema, release.transcript, chosen[:rows], level),
+        *clipping_words(release.schema, release.transcript, chosen[:rows]),
         *beyond_bounds_words(release.schema, chosen, level, by),
         *bounds_of_another_run_words(release.schema, [c.name for c in shown]),
         *open_ends_words(chosen[:rows]),
@@ -171,8 +171,8 @@ def marked_words(marked: Sequence[ColumnNumber], found: Sequence[ColumnNumber]) 
     return (
         f"{len(marked):,} of {len(found):,} are not reliable. A reliable number is off by at most"
         f" {percent(TOLERANCE, 'g')} or {TOLERANCE:g} standard deviations of its column, whichever is more. For dates"
-        " and for values far from zero, such as years, only the standard deviations count, except in totals. Noise,"
-        " wide bins, clipping, or synthetic rows that differ can exceed that."
+        " and for values far from zero, such as years or shares above 90 %, only the standard deviations count, except"
+        " in totals. Noise, wide bins, clipping, or synthetic rows that differ can exceed that."
     )
 
 

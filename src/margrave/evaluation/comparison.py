@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -235,6 +236,8 @@ def evaluate(
     """
     given, made = real, opened(synthetic)
     stated = None if schema is None else schema_of(schema, table=path_of(real))
+    if seed is None and isinstance(made, Release):
+        seed = secrets.randbits(63)  # counts and values are of the same draw
     real, other = comparison_sides(real, made, rows, seed, stated)
     if difference := real.domain.difference(other.domain):
         raise InputError(
@@ -303,8 +306,7 @@ def note_on_persons(schema: Schema, synthetic: object) -> str:
         return ""
     return (
         f"The schema says whose row it is ({schema.person}). A release whose unit is a person holds at most K rows of"
-        f" each. {cut.format('may be')} Give the .margrave release in the table's"
-        "'s place to find out."
+        f" each. {cut.format('may be')} Give the .margrave release in place of the table to find out."
     )
 
 

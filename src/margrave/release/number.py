@@ -13,6 +13,9 @@ from margrave.types import Attribute
 #: Half-width of a reliable interval, as a share of the value and in standard deviations.
 TOLERANCE = 0.05
 
+#: The level of the intervals that decide a verdict, whatever the level of the others.
+VERDICT_LEVEL = 0.95
+
 #: Standard deviations from zero beyond which a share of the value is not a tolerance.
 MAX_DEVIATIONS_FROM_ZERO = 3.0
 
@@ -39,12 +42,15 @@ class ColumnNumber:
     cover the rows of a person beyond the limit of the unit. The list of measurements is taken as
     fixed, though an adaptive mechanism selects by earlier answers.
 
-    A number is reliable if half the width of its interval is at most 5 % of the estimate or 0.05
-    standard deviations, if the synthetic rows differ from the estimate by no more than that, and if
-    no clipping shows. The standard deviation of a quantile is at most that of normal values with the
-    same middle half. If the mean is more than three standard deviations from zero, and for dates,
-    5 % of the estimate does not count, except for a total. A column that no measured marginal contains has no interval
-    and is not reliable. Nor are means and totals under bounds that another run learned.
+    A number is reliable if half the width of its 95 % interval is at most 5 % of the estimate or 0.05 standard
+    deviations, if the synthetic rows differ from the estimate by no more than that, and if no clipping shows. The level
+    of the stated interval does not change the verdict. For a mean or a total under public bounds, the verdict counts
+    half of each bin's width: values such as round prices may all lie on edges. The standard deviation of a quantile is
+    at most that of normal values with the same middle half. If the mean is more than three standard deviations from
+    zero, and for dates, 5 % of the estimate does not count, except for a total. The standard deviation of a share is
+    the least that its interval leaves possible, and 5 % of a share above 90 % does not count. A column that no measured
+    marginal contains has no interval and is not reliable. Nor are means and totals under bounds that another run
+    learned.
 
     Args:
         column: Name of the column.
@@ -59,7 +65,7 @@ class ColumnNumber:
         beyond_below: Length that values beyond the learned bounds may add to the lower end; infinite if it is open.
         beyond_above: Length that they may add to the upper end. The width of the interval is twice ``noise`` and
             ``bins``, and these two. A bound at which the interval ends shortens the outer parts first.
-        clipping: Share of the records that may be values from beyond the bounds.
+        clipping: Share of the records that may be values from beyond the bounds; it does not depend on the level.
         synthetic: The statistic of the model, which the synthetic rows follow; None without one.
         text: The estimate as text, dates in ISO 8601; "unknown" without one.
         interval: Both ends as text, such as "3 to 5" or "3 to beyond 9", a learned bound; "not measured" without them.
@@ -117,6 +123,7 @@ def number(
     *,
     show: Callable[[float], str],
     bins: float = 0.0,
+    most_bins: float = 0.0,
     room: tuple[float, float] = (0.0, 0.0),
     limits: tuple[float, float] = (-math.inf, math.inf),
     clipping: float = 0.0,
@@ -131,6 +138,7 @@ def number(
         interval: The interval by the noise alone; None if nothing was measured.
         show: Returns a value as text.
         bins: Length that the positions within bins add to both ends.
+        most_bins: Length that they would add if all values lay at the same end of their bins. The verdict counts it.
         room: Lengths that values beyond the learned bounds may add to the lower and the upper end.
         limits: The least and the greatest value possible.
         clipping: Share of the records that may be clipped, if the statistic depends on them.
@@ -148,7 +156,8 @@ def number(
     reliable = False
     if estimate is not None:
         agrees = synthetic is None or abs(synthetic - estimate) <= tolerance
-        reliable = (high - low) / 2 <= tolerance and agrees and clipping == 0
+        half_width = (high - low) / 2 + max(most_bins - bins, 0.0)
+        reliable = half_width <= tolerance and agrees and clipping == 0
     shown = "unknown" if estimate is None else show(estimate)
     return ColumnNumber(
         column, statistic, estimate, low, high, reliable, *parts, clipping, synthetic,

@@ -19,7 +19,13 @@ from margrave.models import FittedAnswers
 from margrave.ratios import percent
 from margrave.release.beyond_bounds import possible_limits
 from margrave.release.end_cells import has_natural_end, may_clip, remedy_words
-from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
+from margrave.release.number import (
+    MAX_DEVIATIONS_FROM_ZERO,
+    TOLERANCE,
+    VERDICT_LEVEL,
+    ColumnNumber,
+    number,
+)
 from margrave.release.numeric_numbers import QUANTILES, NumericColumn
 from margrave.schema import Categorical, Column, Schema
 from margrave.schema.categorical import OTHER
@@ -77,7 +83,7 @@ def numbers_of(
         schema: The public schema.
         transcript: The noisy answers.
         model: The release's model; one without a distribution has no synthetic rows.
-        level: Probability with which each interval holds, above 0 and below 1.
+        level: Probability with which each interval holds, above 0 and below 1. Verdicts do not depend on it.
         columns: These columns only; by default all.
         by: The one column whose codes make groups of the records; None for all records at once. A group's numbers
             come from the noisy marginals that contain both columns. Its mean and total come from weighted sums of
@@ -114,6 +120,7 @@ def numbers_by(
     check_level(level)
     names = schema.domain.attributes if columns is None else schema.domain.clique(columns)
     cliques = {name: schema.domain.clique([name, *by]) for name in names if name not in by}
+    levels = dict.fromkeys((level, VERDICT_LEVEL))
     unbiased, expected = Unbiased(schema.domain, transcript), _expected(model, cliques.values())
     for name, clique in cliques.items():
         column = schema.column(name)
@@ -122,17 +129,20 @@ def numbers_by(
             own, counts = estimate, expected.get(clique)
             if counts is not None:
                 counts = counts[tuple(group.get(a, slice(None)) for a in clique)]
-            noisy = None
+            noisy: dict[float, NoisyCounts] = {}
             if own is not None:
                 for a, code in group.items():
                     own = own.slice(a, code)
-                noisy = NoisyCounts(
-                    own, level, weighted_sums(own, schema.domain, transcript, group)
-                )
-            hidden = _rows_per_row_of(noisy, estimate) if group else None
-            numbers = _numbers(column, schema, quantiles, noisy, counts, hidden)
+                sums = weighted_sums(own, schema.domain, transcript, group)
+                noisy = {at: NoisyCounts(own, at, sums) for at in levels}
+            hidden = _rows_per_row_of(noisy.get(level), estimate) if group else None
+            numbers = [
+                list(_numbers(column, schema, quantiles, noisy.get(at), counts, hidden))
+                for at in levels
+            ]
             words = _group_words(schema, group)
-            yield from (replace(n, group=words) for n in numbers)
+            for n, v in zip(numbers[0], numbers[-1], strict=True):
+                yield replace(n, reliable=v.reliable, clipping=v.clipping, group=words)
 
 
 def rare_groups(schema: Schema, transcript: Transcript, *by: Attribute) -> tuple[str, ...]:
@@ -234,7 +244,7 @@ def _rest_words(share: ColumnNumber) -> str:
 
 
 def clipping_words(
-    schema: Schema, transcript: Transcript, numbers: Sequence[ColumnNumber], level: float = 0.95
+    schema: Schema, transcript: Transcript, numbers: Sequence[ColumnNumber]
 ) -> list[str]:
     """Return a sentence for each column whose mean or quantiles clipping may bias, with the key to change.
 
@@ -242,7 +252,6 @@ def clipping_words(
         schema: The public schema.
         transcript: The noisy answers.
         numbers: ``numbers_of`` the release.
-        level: Their level.
     """
     largest: dict[Attribute, float] = {}
     for n in numbers:
@@ -251,24 +260,21 @@ def clipping_words(
     return [
         f"{name}: {percent_text(share)} of the records are in an end bin, far more than the bins beside it"
         " lead to expect. Values from beyond the bounds may have been counted there. Intervals cover the noise, not"
-        f" this bias. {clipping_remedy(schema, transcript, name, level)}"
+        f" this bias. {clipping_remedy(schema, transcript, name)}"
         for name, share in largest.items()
     ]
 
 
-def clipping_remedy(
-    schema: Schema, transcript: Transcript, name: Attribute, level: float = 0.95
-) -> str:
+def clipping_remedy(schema: Schema, transcript: Transcript, name: Attribute) -> str:
     """Return which keys of a column to change if values of it may have been clipped, and how.
 
     Args:
         schema: The public schema.
         transcript: The noisy answers.
-        name: The column.
-        level: The level of its numbers. If they show clipping in a group alone, all its ends are possible.
+        name: The column. If its numbers show clipping in a group alone, all its ends are possible.
     """
     column: Any = schema.column(name)
-    shares = clipped_ends(schema, transcript, column, level) or (0.0, 0.0)
+    shares = clipped_ends(schema, transcript, column) or (0.0, 0.0)
     tops = [top for top, share in zip((False, True), shares, strict=True) if share]
     return remedy_words(tops or [top for top in (False, True) if not has_natural_end(column, top)])
 
@@ -287,7 +293,7 @@ def open_ends_words(numbers: Sequence[ColumnNumber]) -> list[str]:
 
 
 def clipped_ends(
-    schema: Schema, transcript: Transcript, column: Numeric, level: float
+    schema: Schema, transcript: Transcript, column: Numeric, level: float = VERDICT_LEVEL
 ) -> tuple[float, float] | None:
     """Return the share of the records that may be clipped at the lower and the upper bound, by the noisy answers.
 
@@ -356,9 +362,10 @@ def _share(
     shown = percent_text
     if share is None or share.estimate is None:
         return number(column, statistic, share, show=shown, synthetic=synthetic)
-    largest = min(max(share.low, 0.5), share.high)  # of all shares, 0.5 deviates most
-    deviation = (largest * (1 - largest)) ** 0.5
-    near = share.estimate <= MAX_DEVIATIONS_FROM_ZERO * deviation
+    deviation = min((p * (1 - p)) ** 0.5 for p in (share.low, share.high))
+    near = (
+        share.estimate <= MAX_DEVIATIONS_FROM_ZERO * (share.estimate * (1 - share.estimate)) ** 0.5
+    )
     tolerance = TOLERANCE * max(deviation, share.estimate if near else 0.0)
     return number(column, statistic, share, show=shown, synthetic=synthetic, tolerance=tolerance)
 

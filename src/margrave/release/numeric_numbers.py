@@ -28,6 +28,24 @@ from margrave.types import FloatArray
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 
 
+def has_edges_for_heaps(column: Numeric) -> bool:
+    """Return True if values that heap, such as round prices, may all lie at the same end of their bins.
+
+    Real numbers may. Whole numbers, dates and times may if their bins begin at multiples of a step, after a first one.
+    Bins of one value do not count.
+
+    >>> from margrave.schema import Integer, Real
+    >>> ages = Integer("age", 0, 99), Integer("age", 0, 99, bins=10), Integer("age", 0, 99, bins=100)
+    >>> [has_edges_for_heaps(column) for column in (*ages, Real("price", 0, 100))]
+    [False, True, False, True]
+    """
+    if not column.cells.whole:
+        return True
+    least, greatest = column.cells.extremes
+    starts = least[greatest > least].astype(np.int64)
+    return bool(starts.size and np.gcd.reduce(np.diff(starts[1:])) != 1)
+
+
 @dataclass(frozen=True, eq=False)
 class NumericColumn:
     """A numeric column's counts, and what its statistics are made of.
@@ -82,6 +100,8 @@ class NumericColumn:
             interval, scale = noisy.total(self._padded(self._middles)), max(size, 1.0)
             limits = self._total_limits(noisy)
         tolerance, bins = scale * self._tolerance(noisy, mean, mean), scale * self._shift(noisy)
+        heaps = not self.column.mean and has_edges_for_heaps(self.column)
+        most_bins = scale * float(self._lengths(noisy).sum()) / 2 if heaps else 0.0
         room = (0.0, 0.0)
         if self.column.mean and self.rows_per_row is None:
             (interval, room), bins = self._learned(noisy, name == "total"), 0.0
@@ -90,8 +110,8 @@ class NumericColumn:
         if name == "total":  # which is 0 only without values, however far these are from 0
             tolerance = max(tolerance, TOLERANCE * abs(interval.estimate or 0.0))
         found = number(
-            self.column.name, name, interval, bins=bins, room=room, limits=limits,
-            clipping=sum(self.clipped(noisy)), tolerance=tolerance,
+            self.column.name, name, interval, bins=bins, most_bins=most_bins, room=room,
+            limits=limits, clipping=sum(self.clipped(noisy)), tolerance=tolerance,
             show=self._words, synthetic=synthetic,
         )  # fmt: skip
         of_another = has_bounds_of_another_run(self.column, self.limits)
@@ -197,10 +217,13 @@ class NumericColumn:
         The mean of a bin's values is anywhere in the bin with the same probability, in each bin on
         its own. At most all values are at one end of their bins.
         """
-        counts = np.maximum(noisy.counts[: self._cells], 0.0)
-        lengths = counts * (self._greatest - self._least) / max(float(counts.sum()), 1.0)
+        lengths = self._lengths(noisy)
         likely = noisy.deviations * math.sqrt((lengths**2).sum() / 12)
         return min(likely, float(lengths.sum()) / 2)
+
+    def _lengths(self, noisy: NoisyCounts) -> FloatArray:
+        counts = np.maximum(noisy.counts[: self._cells], 0.0)
+        return counts * (self._greatest - self._least) / max(float(counts.sum()), 1.0)
 
     def clipped(self, noisy: NoisyCounts) -> tuple[float, float]:
         """Return the share of the records that may be clipped at the lower and the upper bound.

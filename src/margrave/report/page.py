@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from margrave._card import counted
 from margrave.account import Debit
 from margrave.attack_risk import attack_risk
 from margrave.ratios import percent, quotient
@@ -144,7 +145,7 @@ def _columns(
         own = by_column[view.name]
         mean = next((n for n in own if n.statistic == "mean" and n.low is not None), None)
         remedy = (
-            [clipping_remedy(release.schema, release.transcript, view.name, LEVEL)]
+            [clipping_remedy(release.schema, release.transcript, view.name)]
             if any(n.clipping for n in own)
             else []
         )
@@ -295,8 +296,9 @@ def _price(release: Release) -> str:
         f", {price.unbounded} of which have no bound and count as 2," if price.unbounded else ""
     )
     return (
-        f"With probability {price.level:g} the mean error of the workload's {price.marginals:,} marginals{without} is"
-        f" at most {price.error:.3g} (0 to 2). That is what {price.rows:,} real records drawn at random,"
+        f"With probability {price.level:g} the mean error of the workload's"
+        f" {counted(price.marginals, 'marginal')}{without} is at most {price.error:.3g} (0 to 2)."
+        f" That is what {price.rows:,} real records drawn at random,"
         f" {percent(price.share)} of all, would be off by if they were published as they are, without any privacy."
         " Bounds are several times larger than errors, so the release is usually worth many times as many records."
     )

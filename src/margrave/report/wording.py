@@ -204,6 +204,8 @@ def related(found: Coverage) -> list[str]:
     )
     public = ", or what the public table says" if found.public else ""
     were = "was" if found.measured == 1 else "were"
+    if not (found.measured or found.in_part or found.public):
+        return sentences  # all columns are named above, and there is nothing to hold a relation
     sentences.append(
         f"Of the {found.pairs:,} pairs of columns {found.measured:,} {were} measured together.{more} The others hold"
         f" only indirect relations, by way of other columns{public}: means or shares by group that rest on them can be"
