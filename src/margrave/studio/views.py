@@ -16,6 +16,7 @@ from margrave.data.batch_sources import open_source, sampled_frame
 from margrave.error_sanitizer import hide_rows
 from margrave.evaluation import WARNING, evaluate
 from margrave.frames import each_column
+from margrave.mechanisms import default_mechanism
 from margrave.profiling import check_table, constraint_questions
 from margrave.profiling.draft import quiet_draft
 from margrave.row_checks import check_rows
@@ -104,7 +105,8 @@ def refusal(folder: str) -> dict[str, Any]:
     """Read the table of a run as the run does. Return nothing if it can be read, and raise as the run if not."""
     job = JobFolder(Path(folder))
     order, schema = job.order, job.schema()
-    check_rows(read_table(order.table, schema), order.choice.mechanism(schema, order.table))
+    mechanism = order.choice.mechanism(schema, order.table) or default_mechanism(schema.domain)()
+    check_rows(read_table(order.table, schema), mechanism)
     return {}
 
 

@@ -126,8 +126,8 @@ def _by_numbers(
     release = context.release
     if release is None or release.transcript is None:
         return (), list(columns)
-    schema, transcript, level = release.schema, release.transcript, context.settings.level
-    ends = [(c, clipped_ends(schema, transcript, c, level)) for c in columns]
+    schema, transcript = release.schema, release.transcript
+    ends = [(c, clipped_ends(schema, transcript, c)) for c in columns]
     found = (
         Excess(column, top, share)
         for column, shares in ends
