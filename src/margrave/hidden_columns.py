@@ -9,6 +9,7 @@ from margrave._card import listed
 from margrave.column_noise import column_noises
 from margrave.domain import Domain
 from margrave.mechanisms.common import PlannedMeasurement
+from margrave.schema.remedies import learn_remedy
 from margrave.types import Attribute
 
 
@@ -41,19 +42,30 @@ class HiddenColumn:
         )
 
 
-def hidden_words(columns: Sequence[HiddenColumn]) -> list[str]:
-    """Return a sentence on the columns, with a remedy; none without columns.
+def hidden_words(columns: Sequence[HiddenColumn], wide: Collection[Attribute] = ()) -> list[str]:
+    """Return sentences on the columns, with a remedy for each; none without columns.
+
+    Args:
+        columns: The columns.
+        wide: The columns whose bins are also too wide for a reliable mean, so that fewer bins do not help.
 
     >>> hidden_words([HiddenColumn("town", 60, 3000, 390.0)])[0].partition(". ")[0]
     'Most or all codes will be lost in the noise of town (60 codes of 50 rows on average; noise hides up to 390)'
     """
-    if not columns:
-        return []
-    named = listed([h.words for h in columns], 12)
-    return [
-        f"Most or all codes will be lost in the noise of {named}. Merge codes (fewer categories or bins),"
-        " learn the column, leave it out, or raise the budget."
-    ]
+    merged = [h.words for h in columns if h.column not in wide]
+    learned = [h.words for h in columns if h.column in wide]
+    found, lost = [], "Most or all codes will be lost in the noise of"
+    if merged:
+        found.append(
+            f"{lost} {listed(merged, 12)}. Merge codes (fewer categories or bins), learn the column, leave it out, or"
+            " raise the budget."
+        )
+    if learned:
+        found.append(
+            f"{lost} {listed(learned, 12)}. Fewer bins would be too wide for a reliable mean. In the schema,"
+            f" {learn_remedy()}. Or leave the column out, or raise the budget."
+        )
+    return found
 
 
 def hidden_columns(

@@ -183,12 +183,21 @@ class Plan(Card):
         verdicts = [] if self.verdicts is None else [self.verdicts.words]
         verdicts += [v for n in self.noise if (v := n.verdict(self.rows)) is not None]
         verdicts += [
-            *hidden_words(self.hidden),
-            *wide_bins_words(self.wide_bins),
+            *self.column_words,
             *self.open_ended,
         ]
         return Facts(
             line, facts, [*verdicts, *([unasked] if unasked else []), self.risk.sentence()]
+        )
+
+    @property
+    def column_words(self) -> tuple[str, ...]:
+        """Sentences on columns that noise will hide and on bins that are too wide, with one remedy for each column."""
+        hidden = {h.column for h in self.hidden}
+        wide = [w for w in self.wide_bins if w.column not in hidden]
+        return (
+            *hidden_words(self.hidden, {w.column for w in self.wide_bins}),
+            *wide_bins_words(wide),
         )
 
     @property

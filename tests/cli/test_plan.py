@@ -18,7 +18,7 @@ from margrave.data import read_table
 from margrave.mechanisms import MECHANISMS
 from margrave.planning import plan_of
 from margrave.privacy import protect
-from margrave.schema import Date, Integer, Learn, Real, Schema
+from margrave.schema import Categorical, Date, Integer, Learn, Real, Schema
 from margrave.workload import Workload
 
 SCHEMA = Schema.coded({"a": 2, "b": 3, "c": 4})
@@ -335,6 +335,24 @@ def test_a_plan_names_columns_whose_bins_are_too_wide(
     assert run([*words, "-m", "independent", "--json"]) == 0
     named = [w["column"] for w in json.loads(capsys.readouterr().out)["wide_bins"]]
     assert named == ["age", "cost", "day"]
+
+
+def test_a_plan_gives_one_remedy_for_each_column(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    columns = [Integer("stay", 0, 99, bins=10), Categorical("town", [str(i) for i in range(40)])]
+    Schema(columns).save(tmp_path / "s.toml")
+    words = ["plan", "-s", str(tmp_path / "s.toml"), "--epsilon", "0.1", "--delta", "1e-9"]
+    for rows, is_hidden in (("300", True), ("30000", False)):
+        assert run([*words, "-m", "independent", "--rows", rows]) == 0
+        found = [line for line in capsys.readouterr().out.split("\n") if "learn" in line]
+        (of_stay,) = (line for line in found if "of stay" in line)
+        assert ("Fewer bins would be too wide" in of_stay) == is_hidden
+        assert ("give finer edges" in of_stay) != is_hidden
+        assert "Merge codes" not in of_stay
+        merged = [line for line in found if "Merge codes" in line]
+        assert ["of town (40 codes" in line for line in merged] == [True] * is_hidden
 
 
 def test_a_plan_has_more_rounds_where_more_marginals_are_above_their_noise() -> None:

@@ -15,14 +15,15 @@ import pytest
 from margrave.cli.numbers import show_headlines
 from margrave.inference import OLS, By, Mean, Quantile, Total, analyze
 from margrave.marginal.counting import count_cliques
+from margrave.marginal.linear_map import LinearMap
 from margrave.models import GraphicalFit
 from margrave.models.specs import fit_spec
 from margrave.provenance import Provenance
 from margrave.release import Release
 from margrave.release.hidden_spread import hidden_spread_words, hidden_spreads
 from margrave.release.numbers import headlines, numbers_of
-from margrave.schema import Categorical, ColumnSource, Date, Real, Schema
-from margrave.schema.remedies import bins_remedy, bounds_remedy
+from margrave.schema import Categorical, ColumnSource, Date, Integer, Real, Schema
+from margrave.schema.remedies import bins_remedy, bounds_remedy, learn_remedy
 from margrave.transcript import Measurement, PublicTotal, Transcript
 from tests.support import fake_model
 
@@ -118,13 +119,33 @@ def test_an_estimate_lies_where_the_values_of_its_column_can(
     assert found.bounds == bounds
 
 
+COST = Real("cost", 0.0, 1e6)
+
+
 @pytest.mark.parametrize(
-    ("of", "remedy"), [("learned", bounds_remedy()), ("public", bins_remedy())]
+    ("column", "source", "remedy"),
+    [
+        (COST, ColumnSource(of="learned"), bounds_remedy()),
+        (COST, ColumnSource(of="learned", public=["low"]), bounds_remedy(["high"])),
+        (COST, ColumnSource(of="learned", public=["low", "high"]), bounds_remedy([])),
+        (COST, ColumnSource(), bins_remedy()),
+        (Integer("cost", 0, 20), ColumnSource(), f"{learn_remedy()}."),
+        (Integer("cost", 0, 1, missing=True), ColumnSource(), ""),
+    ],
 )
-def test_the_remedy_is_not_what_was_done(of: str, remedy: str) -> None:
-    schema = Schema([Real("cost", 0.0, 1e6)], sources={"cost": ColumnSource(of=of)})
-    words = hidden_spread_words(schema, "cost")
-    assert remedy in words
-    assert ("beside low and high" in words) == (of == "public")
-    assert ("low = ... and high = ..." in words) == (of == "learned")
-    assert '--for "mean cost"' in words
+@pytest.mark.parametrize("has_sum", [False, True])
+def test_the_remedy_is_possible_and_not_what_was_done(
+    column: Any, source: ColumnSource, remedy: str, has_sum: bool
+) -> None:
+    schema = Schema([column], sources={"cost": source})
+    query = LinearMap(matrices={"cost": np.arange(column.size)[None, :]})
+    own = Measurement(("cost",), np.array([10]), 9.0, Fraction(1, 162), query)
+    words = hidden_spread_words(schema, Transcript((own,) if has_sum else ()), "cost")
+    next_schema = f" In the schema of the next release, {remedy}" if remedy else ""
+    rest = "give the release a larger budget."
+    if not has_sum:
+        rest = f'ask for a sum of its own (--for "mean cost"), or {rest}'
+    rest = f"Or {rest}" if remedy else rest[0].upper() + rest[1:]
+    assert words == (
+        f"The noise in the bins of cost far from its mean hides its spread.{next_schema} {rest}"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -157,14 +157,15 @@ def test_trimmed_cells_give_their_counts_to_the_end() -> None:
     rng = np.random.default_rng(0)
     counts = [np.add.reduceat(truth, level[:-1]) for level in tree.levels]
     noisy = [c + rng.normal(0, 60, len(c)) for c in counts]
-    masses = tree.estimate(noisy, [60.0] * len(noisy))[0]
-    own, kept, leaves = tree.trimmed(masses, noisy, [60.0] * len(noisy))
+    masses = tree.estimate(noisy, [60.0] * len(noisy))
+    own, kept = tree.trimmed(masses, noisy, [60.0] * len(noisy))
     assert 96 <= own.edges[0] <= 102
     assert 138 <= own.edges[-1] <= 144
     assert kept.sum() == pytest.approx(masses.sum())
+    leaves = own.leaves(kept)
     assert (leaves[0], leaves[-1]) == (own.edges[0], own.edges[-1])
     nothing = [np.zeros(len(c)) for c in counts]
-    same, unchanged, _ = tree.trimmed(masses, nothing, [60.0] * len(noisy))
+    same, unchanged = tree.trimmed(masses, nothing, [60.0] * len(noisy))
     assert same is tree
     assert unchanged is masses
 
@@ -213,6 +214,46 @@ def test_public_bounds_clip_and_need_no_range() -> None:
     assert len(noisy.asked) == 6  # a zoom and the levels of the tree
     above = some(learned(values, Learn("x", "integer", low=0))).declared(10.0)
     assert above.low == 0
+
+
+@pytest.mark.parametrize("low", [date(2024, 1, 1), date(1900, 1, 1), None])
+@pytest.mark.parametrize("high", [date(2025, 12, 31), date(2100, 12, 31), None])
+def test_no_date_lies_beyond_a_public_bound(low: date | None, high: date | None) -> None:
+    """Noise makes the run cut its range, but not the bins. Values stay where they were seen."""
+    column = Learn("x", "date", low=low, high=high)
+    for seed in range(3):
+        days = 19_723.0 + np.random.default_rng(seed).integers(0, 700, 3000)
+        made = some(learned(days, column, seed)).declared(40.0)
+        assert low in (None, made.low)
+        assert high in (None, made.high)
+        least, greatest = made.cells.extremes
+        assert low is None or least[0] <= np.quantile(days, 0.05)
+        assert high is None or greatest[-1] >= np.quantile(days, 0.95)
+        drawn = made.cells.draw(made.cells.locate(days), np.random.default_rng(seed))
+        assert abs(drawn.mean() - days.mean()) < 100
+
+
+def test_learned_reals_end_at_their_public_bounds() -> None:
+    rng = np.random.default_rng(8)
+    wide = np.clip(rng.normal(26, 4, 20_000), 10, 60)
+    short = np.clip(rng.normal(5, 3, 20_000), 0.25, 9.75)
+    cases: list[tuple[FloatArray, float, float]] = [
+        *((wide.round(decimals), 10.0, 60.0) for decimals in range(4)),
+        (short.round(1), 0.25, 9.75),
+        (short, 0.25, 9.75),
+        (np.where(rng.random(20_000) < 0.3, 9.75, short.round(2)), 0.25, 9.75),
+        (rng.integers(0, 11, 20_000) / 1.0, 0.0, 10.0),
+    ]
+    for values, low, high in cases:
+        made = some(learned(values, Learn("x", "real", low=low, high=high))).declared(20.0)
+        assert (made.low, made.high) == (low, high)
+        codes = made.cells.locate(values)
+        drawn = made.cells.draw(codes, rng)
+        assert low <= drawn.min() <= drawn.max() <= high
+        assert abs(drawn.mean() - values.mean()) < 0.05
+        common = int(np.bincount(codes).argmax())
+        spread = float(np.var(drawn[codes == common]))
+        assert made.cells.variances[common] == pytest.approx(spread, rel=0.1, abs=1e-9)
 
 
 def test_a_column_of_little_but_noise_is_not_learned() -> None:
@@ -284,9 +325,9 @@ def test_a_tree_without_noise_is_the_histogram() -> None:
     truth = rng.integers(0, 1000, 200).astype(np.float64)
     tree = CountTree(np.arange(201.0), UnitLine(0))
     exact = [np.add.reduceat(truth, level[:-1]) for level in tree.levels]
-    masses, leaves = tree.estimate(exact, [1e-6] * len(exact))
+    masses = tree.estimate(exact, [1e-6] * len(exact))
     assert np.allclose(masses, truth, atol=1e-3)
-    assert len(leaves) > 150
+    assert len(tree.leaves(masses)) > 150
 
 
 def test_a_flat_stretch_is_one_leaf() -> None:
@@ -295,8 +336,8 @@ def test_a_flat_stretch_is_one_leaf() -> None:
     tree = CountTree(np.arange(257.0), UnitLine(0))
     counts = [np.add.reduceat(truth, level[:-1]) for level in tree.levels]
     noisy = [c + rng.normal(0, 30, len(c)) for c in counts]
-    masses, leaves = tree.estimate(noisy, [30.0] * len(noisy))
-    assert len(leaves) < 40
+    masses = tree.estimate(noisy, [30.0] * len(noisy))
+    assert len(tree.leaves(masses)) < 40
     assert (masses >= 0).all()
     assert abs(masses.sum() - truth.sum()) < 4 * 30 * 2
 
@@ -322,7 +363,7 @@ def test_noise_far_from_the_mass_fades() -> None:
     far = []
     for _ in range(20):
         noisy = [c + rng.normal(0, 200, len(c)) for c in counts]
-        masses, _ = tree.estimate(noisy, [200.0] * len(noisy))
+        masses = tree.estimate(noisy, [200.0] * len(noisy))
         far.append(1 - masses[480:560].sum() / masses.sum())
     assert np.median(far) < 0.01
 

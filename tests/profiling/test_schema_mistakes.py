@@ -163,7 +163,7 @@ def test_a_run_asks_for_codes_that_mean_missing_before_it_spends(
     assert "-9" not in asked
     assert "margrave schema ask t.csv" in asked
     assert "Learned bounds: glucose" in said.out
-    assert "These count as the nearer bound" in " ".join(said.out.split())
+    assert "beyond a learned bound count as that bound" in " ".join(said.out.split())
 
 
 def test_few_values_under_a_key_are_codes() -> None:

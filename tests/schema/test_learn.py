@@ -42,6 +42,14 @@ def test_the_file_says_it_and_comes_back(keys: str, column: Learn) -> None:
     assert (again, again.hash()) == (schema, schema.hash())
 
 
+def test_a_learned_column_may_state_its_missing_code() -> None:
+    keys = '{}kind = "integer"\n{}low = 0\nhigh = 110\nlearn = true'
+    plain = Schema.from_toml(keys.format(HEAD, ""))
+    stated = Schema.from_toml(keys.format(HEAD, "missing = true\n"))
+    assert (stated, stated.hash()) == (plain, plain.hash())
+    assert stated.to_toml() == plain.to_toml()
+
+
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
@@ -51,6 +59,7 @@ def test_the_file_says_it_and_comes_back(keys: str, column: Learn) -> None:
         ('kind = "real"\natoms = [5]', "atoms contradicts learn = true"),
         ('kind = "real"\nleaf_edges = [5, 6]', "leaf_edges contradicts learn = true"),
         ('kind = "categorical"\nother = true', "other contradicts learn = true"),
+        ('kind = "real"\nmissing = false', "missing contradicts learn = true"),
         ('kind = "boolean"', "its kind cannot be learned"),
         ('kind = "ordinal"', "its kind cannot be learned"),
         ('kind = "real"\nlow = 5\nhigh = 1', "low is above high"),

@@ -163,7 +163,7 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
         if sentence := _other_mean(n, release):
             out.print(escape(sentence))
     for column in hidden_spreads(release.schema, release.transcript):
-        out.print(escape(f"{hidden_spread_words(release.schema, column)}"))
+        out.print(escape(f"{hidden_spread_words(release.schema, release.transcript, column)}"))
 
 
 def marked_words(marked: Sequence[ColumnNumber], found: Sequence[ColumnNumber]) -> str:

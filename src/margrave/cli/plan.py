@@ -35,14 +35,12 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import console, escape, facts_table
 from margrave.cli.terminal import echo
-from margrave.hidden_columns import hidden_words
 from margrave.learning_stage import budget_for, rows_to_learn
 from margrave.planning import Plan
 from margrave.ratios import percent
 from margrave.report.wording import nothing_asked
 from margrave.run import Run, settled_unit
 from margrave.unit import size_is_public
-from margrave.wide_bins import wide_bins_words
 
 #: The row count of a plan if none is given.
 ROWS = 100_000
@@ -216,9 +214,7 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
     for n in planned.noise:
         if (verdict := n.verdict(planned.rows)) is not None:
             out.print(verdict, markup=False)
-    for sentence in hidden_words(planned.hidden):
-        out.print(sentence, markup=False)
-    for sentence in wide_bins_words(planned.wide_bins):
+    for sentence in planned.column_words:
         out.print(escape(sentence))
     for purpose in planned.purposes:
         out.print(f"{purpose.purpose}: {purpose.words}.", markup=False)

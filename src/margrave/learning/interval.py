@@ -94,7 +94,7 @@ def mean_of(
             np.add.reduceat(masses, level[:-1]) + sigma * rng.standard_normal(len(level) - 1)
             for level, sigma in zip(tree.levels, sigmas, strict=True)
         ]
-        drawn = tree.estimate(noisy, sigmas)[0]
+        drawn = tree.estimate(noisy, sigmas)
         errors.append(float((drawn * points).sum()) / max(float(drawn.sum()), 1.0) - estimate)
     variance = inflation**2 * (float(np.var(errors)) + float(np.mean(errors)) ** 2)
     low, high = (float(p) for p in tree.line.points(tree.edges[[0, -1]]))

@@ -45,7 +45,6 @@ class LearnedNumber:
         column: The column that was to be learned.
         tree: The tree over its range.
         masses: The estimated count of each cell.
-        leaf_edges: Coordinates between cells of different density.
         mean: The mean with its uncertainty.
         widest: The range before a zoom, in coordinates.
     """
@@ -53,7 +52,6 @@ class LearnedNumber:
     column: Learn
     tree: CountTree
     masses: FloatArray
-    leaf_edges: FloatArray
     mean: LearnedMean
     widest: tuple[float, float]
 
@@ -88,7 +86,7 @@ class LearnedNumber:
         edges, points = self.tree.edges, self.line.means(self.tree.edges)
         starts = edges[bins_of(self.masses, points, joint_scale, self.column.max_bins)]
         starts, atoms = _without_tiny_cell(starts)
-        leaves = np.unique(np.concatenate([self.leaf_edges, starts]))
+        leaves = np.unique(np.concatenate([self.tree.leaves(self.masses), starts]))
         leaves, _ = _without_tiny_cell(leaves)
         mass = np.concatenate([[0.0], np.cumsum(self.masses)])
         weights = np.diff(mass[np.searchsorted(edges, leaves)])
@@ -97,25 +95,38 @@ class LearnedNumber:
     def _column(
         self, edges: FloatArray, leaves: FloatArray, weights: FloatArray, atoms: tuple[float, ...]
     ) -> Numeric:
-        name, mean = self.column.name, self._stated_mean()
-        total = max(float(weights.sum()), 1.0)
+        mean, total = self._stated_mean(), max(float(weights.sum()), 1.0)
         shares = tuple(float(f"{w / total:.6g}") for w in weights)
         if self.column.of == "real":
-            bins, cells = self.line.points(edges).tolist(), self.line.points(leaves).tolist()
-            if (
-                self.line.is_whole
-            ):  # the last bin is closed: it ends between its last value and the next
-                bins[-1] = cells[-1] = float(self.line.points(edges[-1:] - 0.5)[0])
-            return Real(
-                name, bins[0], bins[-1], edges=bins[1:-1], atoms=atoms, decimals=self.line.decimals,
-                missing=True, leaf_edges=cells, leaf_weights=shares, mean=mean,
-            )  # fmt: skip
+            return self._real(edges, leaves, np.array(shares), atoms)
         value = _value_of(self.column)
         low, high = value(edges[0]), value(edges[-1] - 1)
         made = self.column.reader
         own: dict[str, Any] = {"bins": None, "edges": [value(e) for e in edges[1:-1]]}
         leaf: dict[str, Any] = {"leaf_edges": leaves.tolist(), "leaf_weights": shares}
         return replace(made, low=low, high=high, missing=True, mean=mean, **own, **leaf)
+
+    def _real(
+        self, edges: FloatArray, leaves: FloatArray, shares: FloatArray, atoms: tuple[float, ...]
+    ) -> Real:
+        """Return a column of real numbers, which ends at its public bounds exactly. Its last bin is closed."""
+        bins, cells = self.line.points(edges), self.line.points(leaves)
+        low, high = float(bins[0]), float(bins[-1])
+        if self.line.is_whole:  # between the last value and the next
+            high = float(self.line.points(edges[-1:] - 0.5)[0])
+        if self.column.low is not None:
+            low = self.column.low
+        if self.column.high is not None:
+            high = self.column.high
+            if len(bins) > 2 and bins[-2] == high:  # its last bin is a point
+                atoms, shares[-1] = (*atoms, high), 0.0
+        inside = np.concatenate([[True], (cells[1:-1] > low) & (cells[1:-1] < high)])
+        return Real(
+            self.column.name, low, high, edges=[e for e in bins[1:-1].tolist() if low < e < high],
+            atoms=atoms, decimals=self.line.decimals, missing=True, mean=self._stated_mean(),
+            leaf_edges=[low, *cells[:-1][inside][1:].tolist(), high],
+            leaf_weights=np.add.reduceat(shares, np.flatnonzero(inside)).tolist(),
+        )  # fmt: skip
 
     def _stated_mean(self) -> tuple[float, float, float]:
         low, high = self.mean.interval
@@ -154,7 +165,7 @@ def learn_number(column: Learn, noisy: NoisyColumn, rho: Fraction) -> LearnedNum
     answers = [noisy.measure(q, left / len(tree.levels)) for q in tree.queries()]
     sigmas = [a.scale for a in answers]
     counts = tree.counts(answers)
-    masses, leaves = tree.estimate(counts, sigmas)
+    masses = tree.estimate(counts, sigmas)
     weights = [
         tail.weight(*surplus_of(tree, counts, sigmas, top=tail is extent.tails[1]))
         for tail in extent.tails
@@ -163,8 +174,10 @@ def learn_number(column: Learn, noisy: NoisyColumn, rho: Fraction) -> LearnedNum
     hidden = max(extent.hidden, *weights) if weights else extent.hidden
     mean = mean_of(tree, masses, sigmas, hidden, cut)
     if column.is_moment:
-        tree, masses, leaves = tree.trimmed(masses, counts, sigmas)
-    return LearnedNumber(column, tree, masses, leaves, mean, widest)
+        public = low is not None, high is not None
+        tree, masses = tree.trimmed(masses, counts, sigmas, public)
+    tree, masses = tree.reaching(*_bounds(column, line), masses)
+    return LearnedNumber(column, tree, masses, mean, widest)
 
 
 def _zoomed(

@@ -59,10 +59,8 @@ class CountTree:
             found.append(counts if len(counts) == len(level) - 1 else np.array([counts.sum()]))
         return found
 
-    def estimate(
-        self, counts: list[FloatArray], sigmas: list[float]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the estimated count of every cell, and the edges of the leaves.
+    def estimate(self, counts: list[FloatArray], sigmas: list[float]) -> FloatArray:
+        """Return the estimated count of every cell.
 
         Args:
             counts: The noisy counts of the nodes of every level.
@@ -85,29 +83,43 @@ class CountTree:
             even = parents[:, None] * widths / widths.sum(axis=1, keepdims=True)
             split = np.where(flat[:, None], even, self._projected(children, parents))
             parents, starts, whole = split[of, place], below, flat[of]
-        masses = self._fading(parents, values, variances)
-        return masses, self._leaves(masses)
+        return self._fading(parents, values, variances)
 
     def trimmed(
-        self, masses: FloatArray, counts: list[FloatArray], sigmas: list[float]
-    ) -> tuple[CountTree, FloatArray, FloatArray]:
-        """Return the tree without the cells at both ends that hold nothing but noise, its counts, and its leaves.
+        self,
+        masses: FloatArray,
+        counts: list[FloatArray],
+        sigmas: list[float],
+        public: tuple[bool, bool] = (False, False),
+    ) -> tuple[CountTree, FloatArray]:
+        """Return the tree without the cells at both ends that hold nothing but noise, and its counts.
 
         The values at an end are taken to be spread evenly. Up to some place sums from the end inwards hold no more
         than one deviation, and up to another no more than three. The range then ends half their distance before the
         first place, but not before the last place where a sum is not positive. Counts of cells that are left out go to
-        the cells up to the second place, by width.
+        the cells up to the second place, by width. An end at a public bound keeps its cells if noise could hide that
+        the values inside are as dense up to the bound.
 
         Args:
             masses: The estimated count of every cell.
             counts: The noisy counts of the nodes of every level.
             sigmas: The noise scale of each level.
+            public: Whether the lower and the upper bound is public.
         """
         values, variances = self._upward(counts, sigmas)
-        first, inner_first = self._end(*self._sums_from_end(values, variances, top=False), 1)
-        last, inner_last = self._end(*self._sums_from_end(values, variances, top=True), -1)
+        below, above = (self._sums_from_end(values, variances, top=top) for top in (False, True))
+        first, inner_first = self._end(*below, 1)
+        last, inner_last = self._end(*above, -1)
         if first >= last:
-            return self, masses, self._leaves(masses)
+            return self, masses
+        density = masses[first:last].sum() / (self.edges[last] - self.edges[first])
+        hidden = [3.0 * below[1][first], 3.0 * above[1][self.cells - last]]
+        lengths = [self.edges[first] - self.edges[0], self.edges[-1] - self.edges[last]]
+        stays = [p and density * n <= h for p, n, h in zip(public, lengths, hidden, strict=True)]
+        if stays[0]:
+            first = inner_first = 0
+        if stays[1]:
+            last = inner_last = self.cells
         kept, widths = masses[first:last].copy(), np.diff(self.edges)[first:last]
         for lost, near in (
             (masses[:first], slice(0, max(inner_first - first, 1))),
@@ -115,8 +127,23 @@ class CountTree:
         ):
             near = slice(max(near.start, 0), near.stop)
             kept[near] += lost.sum() * widths[near] / widths[near].sum()
-        tree = CountTree(self.edges[first : last + 1], self.line)
-        return tree, kept, tree._leaves(kept)
+        return CountTree(self.edges[first : last + 1], self.line), kept
+
+    def reaching(
+        self, low: float | None, high: float | None, masses: FloatArray
+    ) -> tuple[CountTree, FloatArray]:
+        """Return the tree with an empty cell at each end that lies within a public bound, and its counts.
+
+        So no value lies beyond a public bound. Values in an empty cell belong to the bin beside it.
+
+        Args:
+            low, high: The public bounds as coordinates; None without one.
+            masses: The estimated count of every cell.
+        """
+        before = [low] if low is not None and low < self.edges[0] else []
+        after = [high] if high is not None and high > self.edges[-1] else []
+        edges = np.concatenate([before, self.edges, after])
+        return CountTree(edges, self.line), np.pad(masses, (len(before), len(after)))
 
     def _end(self, sums: FloatArray, deviations: FloatArray, side: int) -> tuple[int, int]:
         """Return the places of the edge where the values end, and of the one where they are plain to see.
@@ -224,8 +251,12 @@ class CountTree:
         shift = shifts[np.arange(len(children)), active - 1]
         return np.asarray(np.maximum(children - shift[:, None], 0.0))
 
-    def _leaves(self, masses: FloatArray) -> FloatArray:
-        """Return the edges between cells of different density."""
+    def leaves(self, masses: FloatArray) -> FloatArray:
+        """Return the edges between cells of different density.
+
+        Args:
+            masses: The estimated count of every cell.
+        """
         density = masses / np.maximum(np.diff(self.edges), 1e-300)  # the cell of zero alone is tiny
         changes = np.abs(np.diff(density)) > 1e-9 * np.maximum(density[1:], density[:-1])
         return np.asarray(self.edges[np.concatenate([[True], changes, [True]])])

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from margrave._card import listed
 from margrave.ratios import figure, percent
 from margrave.release.end_cells import has_natural_end
@@ -26,7 +28,7 @@ class BeyondBounds:
         below: What values that lie beyond the bounds without showing may add to the lower end.
         above: What they may add to the upper end.
         noise: What the noise adds to both ends.
-        share: The share of the rows that may lie beyond the bounds, at most.
+        share: The share of the rows that may lie beyond the bounds, at most; 0 if the interval has no room for them.
     """
 
     below: float
@@ -50,13 +52,40 @@ def beyond_bounds(column: Numeric) -> BeyondBounds | None:
         return None
     estimate, low, high = column.mean
     down, up = estimate - low, high - estimate
-    least, most = (float(end) for end in column.cells.edges[[0, -1]])
+    least, most = _range_with_mass(column)
     reach = most - least
     below, above = (max(0.0, min(distance, reach)) for distance in (0.0 - least, most))
     if abs(above - below) <= 1e-3 * (above + below):
         return None
     part = max((up - down) / (above - below), 0.0)  # below 0 by rounding
     return BeyondBounds(part * below, part * above, up - part * above, part)
+
+
+def _range_with_mass(column: Numeric) -> tuple[float, float]:
+    """Return the ends of the range in which values were seen: a public bound may lie beyond it."""
+    cells = column.cells
+    edges = cells.edges
+    if cells.leaves is not None and cells.leaves.weights.any():
+        inside = np.flatnonzero(cells.leaves.weights)
+        edges = cells.leaves.edges[inside[0] : inside[-1] + 2]
+    return float(edges[0]), float(edges[-1])
+
+
+def hidden_share(column: Numeric) -> float:
+    """Return the share of the rows that may lie beyond learned bounds, at most; 1 if it is unknown.
+
+    It is unknown if another run learned the bounds. It is unknown too if the interval of the mean has the same length
+    on both sides: then the run cut the range where it saw few values, and counts what lies beyond as noise.
+
+    >>> from margrave.schema.numeric import Real
+    >>> [hidden_share(Real("price", 0, 100, mean=mean)) for mean in ([20, 18, 23], [20, 18, 22])]
+    [0.01, 1.0]
+    """
+    parts = beyond_bounds(column)
+    if parts is None:
+        return 1.0
+    estimate, low, high = column.mean
+    return 1.0 if math.isclose(estimate - low, high - estimate) else min(parts.share, 1.0)
 
 
 def possible_limits(column: Numeric, sources: Mapping[str, ColumnSource]) -> tuple[float, float]:
@@ -191,13 +220,13 @@ def _parts_words(n: ColumnNumber, unit: str, level: float) -> Iterator[str]:
 
 
 def learned_bounds_words(schema: Schema) -> list[str]:
-    """Return the learned bounds of the columns, and what became of values beyond them, in a sentence.
+    """Return the learned bounds of the columns, and what became of values beyond them, in words.
 
     >>> from margrave.schema import ColumnSource, Integer
     >>> columns = [Integer("age", 6, 92), Integer("stay", 1, 14)]
     >>> (words,) = learned_bounds_words(Schema(columns, sources={"age": ColumnSource(of="learned")}))
     >>> words.partition(". ")[0]
-    'Learned bounds: age 6 to 92'
+    'Learned bounds: age 6 to 92 (unknown share beyond)'
     """
     most = 20
     found = [f"{name} {ends}" for name, ends in learned_bounds(schema).items()]
@@ -208,28 +237,44 @@ def learned_bounds_words(schema: Schema) -> list[str]:
 
 
 def values_beyond_words() -> str:
-    """Return a sentence on what became of values beyond learned bounds."""
+    """Return sentences on what became of values beyond learned bounds."""
     return (
-        "They were learned from noisy counts, so they do not say what the least and the greatest real values are. A few"
-        " real values may lie beyond them. These count as the nearer bound, and no synthetic value lies beyond."
+        "They were learned from noisy counts, so they do not say what the least and the greatest real values are. The"
+        " share beyond is the share of the rows that the noise may hide there. An unknown share may be large. Rows"
+        " beyond a learned bound count as that bound, and no synthetic value lies beyond."
     )
 
 
 def learned_bounds(schema: Schema) -> dict[str, str]:
-    """Return the learned bounds of each column that has some, in words.
+    """Return the learned bounds of each column that has some, and the share of the rows beyond them, in words.
+
+    Bounds that were public before the column was learned are not among them.
 
     >>> from margrave.schema import ColumnSource, Integer
-    >>> learned_bounds(Schema([Integer("age", 6, 92)], sources={"age": ColumnSource(of="learned")}))
-    {'age': '6 to 92'}
+    >>> age = Integer("age", 0, 92, mean=[20, 18, 23])
+    >>> learned_bounds(Schema([age], sources={"age": ColumnSource(of="learned", public=["low"])}))
+    {'age': 'up to 92 (at most 1.1 % beyond)'}
     """
-    return {
-        c.name: f"{_bound(c.low)} to {_bound(c.high)}"
-        for c in schema.columns
-        if isinstance(c, NUMERIC_KINDS) and schema.source(c.name).of == "learned"
-    }
+    found = {}
+    for column in schema.columns:
+        source = schema.source(column.name)
+        if not isinstance(column, NUMERIC_KINDS) or source.of != "learned":
+            continue
+        share = hidden_share(column)
+        beyond = "unknown share" if share == 1.0 else f"at most {percent(share)}"
+        low, high = (_bound(column, key) for key in ("low", "high"))
+        ends = {
+            (): f"{low} to {high}",
+            ("low",): f"up to {high}",
+            ("high",): f"from {low} on",
+        }.get(tuple(sorted(source.public)))
+        if ends is not None:
+            found[column.name] = f"{ends} ({beyond} beyond)"
+    return found
 
 
-def _bound(bound: Any) -> str:
+def _bound(column: Numeric, key: str) -> str:
+    bound: Any = getattr(column, key)
     return f"{bound:.6g}" if isinstance(bound, float) else str(bound)
 
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from margrave.bounds.gls import Unbiased
 from margrave.bounds.noisy_counts import NoisyCounts
+from margrave.bounds.weighted_sums import summed_columns
 from margrave.schema import Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.numeric import Numeric
-from margrave.schema.remedies import bins_remedy, bounds_remedy
-from margrave.schema.sources import learned_of
+from margrave.schema.remedies import bins_remedy, bounds_remedy, learn_remedy
 from margrave.transcript import Transcript
 from margrave.types import Attribute
 
@@ -41,13 +41,34 @@ def hidden_spreads(schema: Schema, transcript: Transcript) -> tuple[Attribute, .
     return tuple(c.name for c in lines if unbiased.supports((c.name,)) and _hides(c, unbiased))
 
 
-def hidden_spread_words(schema: Schema, name: Attribute) -> str:
-    """Return the cause of a spread that noise hides, and what to do about it: nothing that was done already."""
-    remedy = bounds_remedy() if name in learned_of(schema.sources) else bins_remedy()
-    return (
-        f"The noise in the bins of {name} far from its mean hides its spread. In the schema of the next release,"
-        f' {remedy} Or ask for a sum of its own (--for "mean {name}"), or give the release a larger budget.'
-    )
+def hidden_spread_words(schema: Schema, transcript: Transcript, name: Attribute) -> str:
+    """Return the cause of a spread that noise hides, and what to do about it: nothing that was done already.
+
+    Args:
+        schema: The public schema.
+        transcript: The noisy answers.
+        name: The column.
+    """
+    cause = f"The noise in the bins of {name} far from its mean hides its spread."
+    next_schema = _schema_remedy(schema, name)
+    ways = [f"In the schema of the next release, {next_schema}"] if next_schema else []
+    has_sum = any(summed_columns(m, schema.domain) == (name,) for m in transcript.measurements)
+    own_sum = "" if has_sum else f'ask for a sum of its own (--for "mean {name}"), or '
+    either = "Or " if ways else ""
+    rest = f"{either}{own_sum}give the release a larger budget."
+    return " ".join([cause, *ways, rest[0].upper() + rest[1:]])
+
+
+def _schema_remedy(schema: Schema, name: Attribute) -> str:
+    """Return what to change about a column in the schema; "" if nothing helps."""
+    column, source = schema.column(name), schema.source(name)
+    assert isinstance(column, NUMERIC_KINDS)
+    if source.of == "learned":
+        return bounds_remedy([key for key in ("low", "high") if key not in source.public])
+    least, greatest = column.cells.extremes
+    if (greatest > least).any():
+        return bins_remedy()
+    return f"{learn_remedy()}." if column.cells.count > 2 else ""  # which merges codes
 
 
 def _hides(column: Numeric, unbiased: Unbiased) -> bool:
@@ -62,8 +83,6 @@ def _hides(column: Numeric, unbiased: Unbiased) -> bool:
     mean = noisy.mean(np.concatenate([cells.means, missing]), present).estimate
     if mean is None:
         return True
-    least, greatest = cells.extremes
-    within = (greatest - least) ** 2 / 12
-    squares = np.concatenate([(cells.means - mean) ** 2 + within, missing])
+    squares = np.concatenate([(cells.means - mean) ** 2 + cells.variances, missing])
     variance = noisy.mean(squares, present)
     return variance.high > max_ratio**2 * variance.low

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from margrave.bounds.noisy_counts import Interval, NoisyCounts, quantile_place
 from margrave.ratios import figure
-from margrave.release.beyond_bounds import beyond_bounds, has_bounds_of_another_run
+from margrave.release.beyond_bounds import beyond_bounds, has_bounds_of_another_run, hidden_share
 from margrave.release.end_cells import (
     MIN_EXCESS_FACTOR,
     MIN_EXCESS_SHARE,
@@ -176,8 +176,7 @@ class NumericColumn:
         Rows beyond it count in the end cell. If it is unknown how many there may be, as under bounds that another
         run learned, all of that cell may be beyond. All rows that may be hidden may be in one group.
         """
-        parts = beyond_bounds(self.column)
-        hidden = 1.0 if parts is None else parts.share * (self.rows_per_row or 1.0)
+        hidden = hidden_share(self.column) * (self.rows_per_row or 1.0)
         q, (low, high) = self.quantiles[name], self.limits
         bottom = first == 0 and q <= hidden and math.isinf(low)
         top = last == self._cells - 1 and 1.0 - q <= hidden and math.isinf(high)
@@ -199,13 +198,11 @@ class NumericColumn:
         """Return the largest half-width of a reliable interval around a value.
 
         The standard deviation is the low end of its own interval: noise in the cells of a long tail
-        makes an estimate too large. Bins are drawn evenly. It is ``most`` at most.
+        makes an estimate too large. It is ``most`` at most.
         """
         if value is None or mean is None:
             return 0.0
-        width = self._greatest - self._least
-        within = ((width + self.column.cells.whole) ** 2 - self.column.cells.whole) / 12
-        squares = (self._middles - mean) ** 2 + np.where(width > 0, within, 0.0)
+        squares = (self._middles - mean) ** 2 + self.column.cells.variances
         variance = noisy.mean(self._padded(squares), self._present)
         near = abs(mean) <= MAX_DEVIATIONS_FROM_ZERO * math.sqrt(variance.estimate or 0.0)
         share = abs(value) if near and not pa.types.is_temporal(self.column.type) else 0.0

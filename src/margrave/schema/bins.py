@@ -185,6 +185,25 @@ class Binning:
         means = np.where(self._layout.atom, self._layout.starts, inside)
         return np.asarray(np.clip(means, least, greatest))
 
+    @cached_property
+    def variances(self) -> FloatArray:
+        """The variance of ``draw`` for each cell.
+
+        >>> Binning(np.array([0.0, 10.0, 21.0]), atoms=np.array([0.0]), whole=True).variances.round(2).tolist()
+        [0.0, 6.67, 10.0]
+        """
+        least, greatest = self.extremes
+        if self.leaves is None:
+            step = 1.0 / self._scale if self.whole or self.decimals is not None else 0.0
+            width = greatest - least
+            return np.where(width > 0, ((width + step) ** 2 - step**2) / 12, 0.0)
+        first, last = self._part_ranges
+        cells, parts = np.repeat(np.arange(self.count), last - first), self._part_cells
+        squares = (self._parts.means[parts] - self.means[cells]) ** 2 + self._parts.variances[parts]
+        sums = np.bincount(cells, self._part_weights * squares, minlength=self.count)
+        weights = np.bincount(cells, self._part_weights, minlength=self.count)
+        return np.asarray(sums / np.where(weights > 0, weights, 1.0))
+
     def shares(self, low: float, high: float) -> FloatArray:
         """Return the share of the values of ``draw`` from ``low`` to ``high``, both included, for each cell.
 

@@ -127,6 +127,8 @@ def _column(
                 remedy=f"{did_you_mean(kind or '', KINDS)}Write kind = with one of: {', '.join(KINDS)}.",
             )
         learn = "learn" in table
+        if learn and table.get("missing") is True:  # it holds for every learned column
+            table = {key: value for key, value in table.items() if key != "missing"}
         known = keys_of(Learn if learn else KINDS[kind])
         for key in table:
             if learn and key not in known and key in keys_of(KINDS[kind]):

@@ -43,7 +43,9 @@ def check(context: Context) -> Iterator[Caveat]:
         names = tuple(n for n, own in by_name.items() if own == columns)
         assert release is not None
         least = min(e.fmi_privacy for e in context.estimates if e.name in names)
-        hidden = " ".join(hidden_spread_words(release.schema, c) for c in columns)
+        hidden = " ".join(
+            hidden_spread_words(release.schema, release.transcript, c) for c in columns
+        )
         yield Caveat(
             "mostly noise", names, True,
             f"{context.about(names)}: mostly noise, which makes up {percent(least, '.0f')}"
