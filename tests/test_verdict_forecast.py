@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,15 @@ import pyarrow as pa
 import pytest
 
 import margrave
+from margrave.accounting import Budget
 from margrave.cli.main import run
 from margrave.inference import By, Mean, analyze
+from margrave.mechanisms import AIM
+from margrave.planning import plan_of
 from margrave.release.numbers import headlines, numbers_of
 from margrave.schema import Categorical, Integer, Learn, Schema
 from margrave.schema.remedies import bins_remedy
+from margrave.verdict_forecast import VerdictForecast
 
 SCHEMA = Schema(
     [
@@ -96,24 +102,69 @@ def test_similar_columns_near_the_bar_are_forecast_as_a_range(
     assert low - 3 <= len(found) <= high + 3
 
 
-def test_what_most_columns_need_is_what_a_plan_then_forecasts() -> None:
-    few = margrave.plan(SCHEMA, epsilon=0.3, rows=3_000, **GIVEN).verdicts
-    assert few is not None
-    assert few.epsilon_for_most is not None
-    assert few.rows_for_most is not None
-    assert 2 * len(few.likely) <= len(SCHEMA.columns)
-    for more in (
-        margrave.plan(SCHEMA, epsilon=few.epsilon_for_most * 1.01, rows=3_000, **GIVEN).verdicts,
-        margrave.plan(SCHEMA, epsilon=0.3, rows=few.rows_for_most, **GIVEN).verdicts,
-    ):
-        assert more is not None
-        assert 2 * len(more.likely) > len(SCHEMA.columns)
-        assert "most are" not in more.words
+TO_LEARN = Schema([
+    Learn("cost", "real"),
+    *(Learn(name, "categorical") for name in ("ward", "town", "sex")),
+    Integer("age", 0, 99),
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, TO_LEARN], ids=["declared", "to learn"])
+def test_what_most_columns_need_is_what_a_plan_then_forecasts(schema: Schema) -> None:
+    """More rows and a larger budget learn more categories and bins, so the forecast is made again there."""
+
+    def forecast(epsilon: float, rows: int) -> VerdictForecast:
+        planned = margrave.plan(schema, epsilon=epsilon, rows=rows, **GIVEN).verdicts
+        assert planned is not None
+        return planned
+
+    def is_most(planned: VerdictForecast) -> bool:
+        assert ("most are" in planned.words) != (2 * planned.expected[0] > len(schema.columns))
+        return "most are" not in planned.words
+
+    few = forecast(0.3, 3_000)
+    epsilon, rows = few.epsilon_for_most, few.rows_for_most
+    assert epsilon is not None
+    assert rows is not None
+    assert f"From about epsilon {epsilon:g} or {rows:,} rows on most are." in few.words
+    assert is_most(forecast(epsilon, 3_000))
+    assert is_most(forecast(0.3, rows))
+    assert not is_most(forecast(0.9 * epsilon, 3_000))
+    assert not is_most(forecast(0.3, int(0.9 * rows)))
+    between = forecast(math.sqrt(0.3 * epsilon), 3_000)
+    assert between.epsilon_for_most == epsilon
+
+
+@pytest.mark.parametrize(
+    ("schema", "epsilon", "rows", "found"),
+    [
+        (SCHEMA, 1.0, 50, "Neither epsilon 20 nor 100 times the rows is enough for most."),
+        (SCHEMA, 20.0, 1, "Not even 100 times the rows is enough for most."),
+        (TO_LEARN, 1.0, 100, "From about 4,300 rows on most are. Epsilon 20 is not enough."),
+    ],
+)
+def test_a_forecast_says_if_no_epsilon_or_number_of_rows_is_enough(
+    schema: Schema, epsilon: float, rows: int, found: str
+) -> None:
+    planned = margrave.plan(schema, epsilon=epsilon, rows=rows, **GIVEN).verdicts
+    assert planned is not None
+    assert planned.words.partition("reliable. ")[2] == found
+
+
+def test_a_budget_of_no_epsilon_has_a_forecast() -> None:
+    """A tiny rho implies an epsilon of 0. A delta for thresholds is not used without categories to learn."""
+    budget = Budget.zcdp(Fraction(1, 10**12), 1e-5, threshold_delta=1e-6)
+    assert budget.epsilon == 0
+    planned = plan_of(
+        SCHEMA.domain, AIM(), budget=budget, unit="add-remove-row", rows=300_000, schema=SCHEMA
+    ).verdicts
+    assert planned is not None
+    assert planned.epsilon_for_most is not None
 
 
 def test_columns_to_learn_need_more_rows_if_an_end_is_open() -> None:
     def rows_for(column: Learn) -> int:
-        planned = margrave.plan(Schema([column]), epsilon=1.0, rows=1000, **GIVEN).verdicts
+        planned = margrave.plan(Schema([column]), epsilon=1.0, rows=300, **GIVEN).verdicts
         assert planned is not None
         assert planned.rows_for_most is not None
         return planned.rows_for_most

@@ -11,7 +11,7 @@ from typing import Any
 from margrave._card import Card, Facts, counted
 from margrave._fields import is_whole
 from margrave.accounting import Budget, Unit
-from margrave.accounting.budget import epsilon_for
+from margrave.accounting.budget import epsilon_for, rho_for
 from margrave.accounting.strength import check_strength
 from margrave.attack_risk import AttackRisk, attack_risk
 from margrave.cost import RunCost, median_cells
@@ -324,14 +324,14 @@ def plan_of(
         else forecast_verdicts(
             schema,
             likely,
-            typical,
+            lambda rows, times_noise: _typical(domain, learned, rows, scale * times_noise),
             own_steps,
             rows=rows,
             epsilon=budget.epsilon,
             rho=budget.rho,
             threshold_delta=budget.threshold_delta,
             unit=unit,
-            epsilon_of=epsilon_of,
+            rho_of=lambda epsilon: Fraction(rho_for(epsilon, budget.conversion_delta)),
         ),
     )
 

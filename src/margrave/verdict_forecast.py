@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from margrave._card import counted, listed
 from margrave.accounting import Unit
+from margrave.accounting.budget import MIN_EPSILON
 from margrave.accounting.thresholds import threshold_for
-from margrave.column_noise import column_noises
+from margrave.column_noise import ColumnNoise, column_noises
 from margrave.domain import Domain
 from margrave.learning.shares import LearningShares, column_share
 from margrave.mechanisms.common import PlannedMeasurement
@@ -47,8 +49,9 @@ class VerdictForecast:
         expected: The expected number of reliable columns, from and to: with one standard deviation more and less noise.
         rows: The number of rows, which is public or a guess.
         epsilon: The epsilon of the plan.
-        rows_for_most: The number of rows from which on more than half of the columns are; None if no number is.
-        epsilon_for_most: The same of epsilon.
+        rows_for_most: The number of rows, in two digits, at which a forecast expects more than half of the columns even
+            with more noise. None if this one does, or none up to 100 times the rows does.
+        epsilon_for_most: The same of epsilon, up to 20.
         never: The number columns with bins whose mean is reliable at no number of rows and no epsilon.
 
     Privacy:
@@ -63,6 +66,10 @@ class VerdictForecast:
     rows_for_most: int | None
     epsilon_for_most: float | None
     never: tuple[Attribute, ...] = ()
+
+    #: The greatest epsilon, and the greatest multiple of the rows, at which it is forecast again.
+    max_epsilon: ClassVar[float] = 20.0
+    max_times_rows: ClassVar[int] = 100
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that fits in JSON."""
@@ -82,16 +89,19 @@ class VerdictForecast:
 
     @property
     def words(self) -> str:
-        """The forecast in two sentences at most.
+        """The forecast in a few sentences.
 
-        >>> VerdictForecast(("age", "sex"), (), (0, 0), 3000, 1.4, 20_400, None).words.partition(": ")[2]
-        'none of 2 columns is likely to be reliable. From about 20,000 rows on most are.'
+        >>> VerdictForecast(("age", "sex"), (), (0, 0), 3000, 1.4, 20_000, None).words.partition(": ")[2]
+        'none of 2 columns is likely to be reliable. From about 20,000 rows on most are. Epsilon 20 is not enough.'
         """
         at = f"At epsilon {self.epsilon:g} and about {counted(self.rows, 'row')}"
         low, high = self.expected
         of = counted(len(self.columns), "column")
         if low == len(self.columns):
-            return f"{at}: the main numbers of all {of} are likely to be reliable."
+            numbers = "numbers of all" if low > 1 else "number of"
+            return (
+                f"{at}: the main {numbers} {of} {'are' if low > 1 else 'is'} likely to be reliable."
+            )
         if not high:
             found = f"{at}: none of {of} is likely to be reliable."
         else:
@@ -100,17 +110,26 @@ class VerdictForecast:
             names = f" ({most}{', '.join(self.likely)})" if 0 < len(self.likely) <= 6 else ""
             columns = "column" if len(self.columns) == 1 else "columns"
             found = f"{at}: {self.share} {columns} {verb} likely to be reliable{names}."
-        if 2 * len(self.likely) > len(self.columns):
+        if _is_most(self.expected, len(self.columns)):
             return found
-        ways = []
-        # above 10 little is promised
-        if self.epsilon_for_most is not None and self.epsilon_for_most <= 10.0:
+        return " ".join([found, *self._ways])
+
+    @property
+    def _ways(self) -> list[str]:
+        ways, limits = list[str](), list[str]()
+        if self.epsilon_for_most is not None:
             ways.append(f"epsilon {figure(self.epsilon_for_most, 2)}")
+        elif self.epsilon < self.max_epsilon:
+            limits.append(f"epsilon {self.max_epsilon:g}")
         if self.rows_for_most is not None:
             ways.append(f"{figure(float(self.rows_for_most), 2)} rows")
+        else:
+            limits.append(f"{self.max_times_rows} times the rows")
         if not ways:
-            return " ".join([found, *self._never_words])
-        return f"{found} From about {' or '.join(ways)} on most are."
+            neither = "Neither " if len(limits) > 1 else "Not even "
+            return [f"{neither}{' nor '.join(limits)} is enough for most.", *self._never_words]
+        found = [f"From about {' or '.join(ways)} on most are."]
+        return found + [f"{limit[0].upper()}{limit[1:]} is not enough." for limit in limits]
 
     @property
     def _never_words(self) -> list[str]:
@@ -125,7 +144,7 @@ class VerdictForecast:
 def forecast_verdicts(
     schema: Schema,
     likely: Domain,
-    typical: Domain,
+    typical: Callable[[int, float], Domain],
     steps: Sequence[PlannedMeasurement],
     *,
     rows: int,
@@ -133,75 +152,123 @@ def forecast_verdicts(
     rho: Fraction,
     threshold_delta: float,
     unit: Unit,
-    epsilon_of: Callable[[float], float | None],
+    rho_of: Callable[[float], Fraction],
 ) -> VerdictForecast | None:
     """Return the forecast of a run; None if it plans no measurements.
+
+    If it does not expect most columns, it is made again at other epsilons and at other numbers of rows: at about seven
+    each, by bisection.
 
     Args:
         schema: The schema.
         likely: Its columns, with as many categories as columns to learn are likely to have at most.
-        typical: The same, with as many bins as numbers to learn are likely to have.
+        typical: Returns the same with as many bins as numbers to learn are likely to have, for a number of rows and a
+            multiple of the planned noise.
         steps: The planned measurements, without those that only count all records.
         rows: The number of rows, which is public or a guess.
         epsilon: The epsilon of the plan.
         rho: The whole budget (zCDP).
         threshold_delta: The part of delta for thresholds of categories to learn; 0 without any.
         unit: The unit of privacy.
-        epsilon_of: Returns the epsilon of a budget (zCDP), or None if no epsilon has that budget.
+        rho_of: Returns the budget (zCDP) of an epsilon.
 
     Privacy:
         None spent: public inputs only.
     """
-    share = column_share(rho * LearningShares.learning, max(len(schema.to_learn), 1))
     numbers = sum(c.is_number for c in schema.to_learn)
-    threshold = 0
-    if threshold_delta and numbers < len(schema.to_learn):
-        part = Fraction(threshold_delta) / (len(schema.to_learn) - numbers)
-        threshold = threshold_for(unit, Gaussian.scale_for(share, unit), part)
-    pot = rho * LearningShares.learning * LearningShares.sums
-    reaching = rows / threshold if threshold else math.inf
-    sizes = {c.name: c.size for c in schema.columns if not isinstance(c, Learn)}
-    sizes |= {
-        c.name: typical.size(c.name)
-        if c.is_number
-        else _likely_categories(reaching, likely.size(c.name))
-        for c in schema.to_learn
-    }
-    room: dict[Attribute, float] = {}
-    noises = column_noises(Domain.of(sizes), steps)
-    for column in (c for c in schema.columns if c.name in noises):
-        scale = noises[column.name].scale
-        if not isinstance(column, Learn):
-            bearable = _most_noise(schema, column.name)
-        elif column.is_number:
-            of_sum = Gaussian.scale_for(pot * min(Fraction(1, 3), Fraction(1, numbers)), unit)
-            of_octave = Gaussian.scale_for(share * LearningShares.extent, unit)
-            is_open = column.low is None or column.high is None
-            bearable = _most_noise_of_learned_number(
-                round(of_sum / scale, 3), round(of_octave / scale, 3) if is_open else 0.0
-            )
-        else:
-            bearable = _most_noise_of_learned_categories(
-                likely.size(column.name), round(threshold / scale, 1)
-            )
-        room[column.name] = bearable / scale
-    if not room:
+    categories = len(schema.to_learn) - numbers
+    part = Fraction(threshold_delta) / categories if categories else Fraction(0)
+
+    @cache
+    def noises(sizes: tuple[int, ...]) -> Mapping[Attribute, ColumnNoise]:
+        return column_noises(Domain(schema.domain.attributes, sizes), steps)
+
+    def ratios(rows: int, rho_there: Fraction) -> dict[Attribute, tuple[float, float]]:
+        """Return the greatest noise of each column over the planned one, and the deviation of that."""
+        share = column_share(rho_there * LearningShares.learning, max(len(schema.to_learn), 1))
+        threshold = threshold_for(unit, Gaussian.scale_for(share, unit), part) if part else 0
+        pot = rho_there * LearningShares.learning * LearningShares.sums
+        times_noise = math.sqrt(rho / rho_there)
+        bins = typical(rows, times_noise)
+        reaching = rows / threshold if threshold else math.inf
+        sizes = {c.name: c.size for c in schema.columns if not isinstance(c, Learn)}
+        sizes |= {
+            c.name: bins.size(c.name)
+            if c.is_number
+            else _likely_categories(reaching, likely.size(c.name))
+            for c in schema.to_learn
+        }
+        found: dict[Attribute, tuple[float, float]] = {}
+        planned = noises(tuple(sizes[a] for a in schema.domain))
+        for column in (c for c in schema.columns if c.name in planned):
+            scale = planned[column.name].scale * times_noise
+            if not isinstance(column, Learn):
+                bearable = _most_noise(schema, column.name)
+            elif column.is_number:
+                of_sum = Gaussian.scale_for(pot * min(Fraction(1, 3), Fraction(1, numbers)), unit)
+                of_octave = Gaussian.scale_for(share * LearningShares.extent, unit)
+                is_open = column.low is None or column.high is None
+                bearable = _most_noise_of_learned_number(
+                    round(of_sum / scale, 3), round(of_octave / scale, 3) if is_open else 0.0
+                )
+            else:
+                bearable = _most_noise_of_learned_categories(
+                    likely.size(column.name), round(threshold / scale, 1)
+                )
+            deviation = planned[column.name].deviation
+            found[column.name] = (bearable * max(rows, 1) / scale, deviation)
+        return found
+
+    def is_most(rows: int, rho_there: Fraction) -> bool:
+        found = ratios(rows, rho_there)
+        return _is_most(_expected([*found.values()]), len(found))
+
+    here = ratios(rows, rho)
+    if not here:
         return None
-    # A column is reliable from 1 / room rows on. Noise falls with the root of the budget.
-    of_median = sorted(room.values(), reverse=True)[len(room) // 2]
-    factor = (1.0 / (of_median * max(rows, 1))) ** 2 if of_median else math.inf
+    expected = _expected([*here.values()])
+    rows_for_most: float | None = None
+    epsilon_for_most: float | None = None
+    if not _is_most(expected, len(here)):
+        more = _of_two_digits(max(rows, 1), VerdictForecast.max_times_rows * max(rows, 1))
+        rows_for_most = _first(more, lambda r: is_most(int(r), rho))
+        larger = _of_two_digits(max(epsilon, MIN_EPSILON), VerdictForecast.max_epsilon)
+        epsilon_for_most = _first(larger, lambda e: is_most(rows, rho_of(e)))
     return VerdictForecast(
-        tuple(room),
-        tuple(a for a, r in room.items() if r * rows >= 1.0),
-        _expected([(r * max(rows, 1), noises[a].deviation) for a, r in room.items()]),
+        tuple(here),
+        tuple(a for a, (ratio, _) in here.items() if ratio >= 1.0),
+        expected,
         rows,
         epsilon,
-        math.ceil(1.0 / of_median) if of_median else None,
-        epsilon_of(float(rho) * factor) if math.isfinite(factor) else None,
+        None if rows_for_most is None else int(rows_for_most),
+        epsilon_for_most,
         tuple(
-            c.name for c in schema.columns if isinstance(c, NUMERIC_KINDS) and room.get(c.name) == 0
+            c.name
+            for c in schema.columns
+            if isinstance(c, NUMERIC_KINDS) and here.get(c.name, (1.0, 0.0))[0] == 0
         ),
     )
+
+
+def _is_most(expected: tuple[int, int], columns: int) -> bool:
+    return 2 * expected[0] > columns
+
+
+def _of_two_digits(above: float, most: float) -> list[float]:
+    """Return the numbers of two significant digits above one number and up to another.
+
+    >>> _of_two_digits(9.75, 12.0), _of_two_digits(20.0, 20.0)
+    ([9.8, 9.9, 10.0, 11.0, 12.0], [])
+    """
+    powers = range(math.floor(math.log10(above)) - 1, math.floor(math.log10(most)) + 1)
+    numbers = (float(f"{digits}e{power}") for power in powers for digits in range(10, 100))
+    return [n for n in numbers if above < n <= most]
+
+
+def _first(values: Sequence[float], is_enough: Callable[[float], bool]) -> float | None:
+    """Return the first value that is enough, by bisection; None if there is none."""
+    place = bisect_left(values, True, key=is_enough)
+    return values[place] if place < len(values) else None
 
 
 def _expected(ratios: Sequence[tuple[float, float]]) -> tuple[int, int]:

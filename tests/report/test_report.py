@@ -41,6 +41,7 @@ from margrave.report.wording import guarantee, related
 from margrave.schema import Categorical, Integer, Real, Schema
 from margrave.structural_zeros import StructuralZeros
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
+from margrave.types import FloatArray
 from margrave.unit import AddRemovePerson, ReplaceRow
 from margrave.workload import Workload
 from tests.support import fake_model
@@ -259,6 +260,10 @@ def release_of(*entries: Measurement) -> Any:
     return replace(fake_model.release(schema=schema), transcript=Transcript(entries))
 
 
+def with_model(release: Any, counts: FloatArray) -> Any:
+    return replace(release, model=fake_model.TableModel(release.schema.domain, counts))
+
+
 def test_bounds_are_listed_supported_first_and_tightest_first() -> None:
     views = bound_views(fake_model.release())
     assert [(v.clique, v.supported) for v in views[:2]] == [(("sex",), True), (("age",), True)]
@@ -313,9 +318,9 @@ def test_pairs_that_say_nothing_have_no_chart() -> None:
 
 
 def test_what_was_never_measured_together_is_said_above_the_pairs() -> None:
-    page = render(
-        release_of(measurement(("a", "b"), np.ones((2, 3)), 0.1), measurement(("c",), [1, 2], 1.0))
-    )
+    counts = np.array([[70, 50, 30], [30, 50, 70]])
+    found = release_of(measurement(("a", "b"), counts, 0.1), measurement(("c",), [100, 200], 1.0))
+    page = render(with_model(found, counts[:, :, None] * np.array([1, 2]) / 3))
     pairs = page[page.index("<h2>Pairs</h2>") :]
     assert "c was never measured together with another column: its relations to others" in pairs
     assert (
@@ -344,8 +349,12 @@ def test_a_release_without_measured_pairs_is_not_said_to_hold_indirect_relations
 def test_pairs_that_the_noise_hides_are_no_use_anywhere() -> None:
     """The page's lists, its map and `related` of the summary name the same pairs; a certificate has them as data."""
     hidden = measurement(("a", "b"), np.ones((2, 3)), 100.0)
-    clear = measurement(("b", "c"), np.full((3, 2), 50), 20.0)
-    release = release_of(clear, hidden)
+    related_pair = np.array([[70, 30], [50, 50], [30, 70]])
+    clear = measurement(("b", "c"), related_pair, 1.0)
+    alone = measurement(("a",), np.full(2, 150), 1.0)
+    release = with_model(
+        release_of(clear, hidden, alone), np.stack([related_pair, related_pair]) / 2
+    )
     assert release.coverage.hidden == (("a", "b"),)
     assert release.certificate()["coverage"]["hidden"] == [["a", "b"]]
     said = "The noise exceeds the average cell of 1 of the 2 measured pairs, which hides its relation: a and b."
@@ -370,9 +379,10 @@ def test_pairs_that_the_noise_hides_are_no_use_anywhere() -> None:
 
 
 def test_a_pair_whose_purpose_is_refused_is_no_use() -> None:
-    clear = [measurement(pair, np.full((2, 2), 50), 15.0) for pair in (("a", "b"), ("b", "c"))]
+    clear = [measurement(pair, np.full((2, 2), 50), 1.6) for pair in (("a", "b"), ("b", "c"))]
     schema = Schema.coded({"a": 2, "b": 2, "c": 2})
     release = replace(fake_model.release(schema=schema), transcript=Transcript(tuple(clear)))
+    release = with_model(release, np.full((2, 2, 2), 25.0))
     assert "Relations of the 2 measured pairs, which the map shows." in of_release(release).use_for
     served = replace(PLAIN, workload=Workload({("a", "b"): 1.0}, ("share a by b",)))
     found = of_release(replace(release, provenance=served))
@@ -396,8 +406,9 @@ def stays_by_ward(rows: int, scale: float) -> Any:
     whole = fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3}))
     table = fake_model.TableModel(schema.domain, counts.astype(np.float64))
     entry = measurement(("ward", "stay"), counts, scale)
+    wards = measurement(("ward",), np.full(2, rows // 2), 1.0)
     return replace(
-        whole, schema=schema, model=table, transcript=Transcript((entry,)), provenance=PLAIN
+        whole, schema=schema, model=table, transcript=Transcript((entry, wards)), provenance=PLAIN
     )
 
 
@@ -423,6 +434,64 @@ def test_a_pair_whose_means_by_group_are_not_reliable_is_for_counts_alone() -> N
             assert "some are not reliable: ward and stay." in counts[0]
             assert found.mark == "partly"
             assert found.sentences[-1].endswith("relations can be used for none of these.")
+
+
+def test_a_pair_with_a_constant_or_doubtful_column_is_no_use() -> None:
+    """Every synthetic row has the same value of it, or its own shares are not reliable."""
+    schema = Schema.coded({"a": 2, "b": 2, "c": 2})
+    counts = np.zeros((2, 2, 2))
+    counts[:, :, 0] = 500.0
+    whole = with_model(replace(fake_model.release(schema=schema), provenance=PLAIN), counts)
+    pairs = [
+        measurement(("a", "b"), counts.sum(2), 1.0),
+        measurement(("b", "c"), counts.sum(0), 1.0),
+    ]
+    found = of_release(replace(whole, transcript=Transcript(tuple(pairs))))
+    assert found.sentences[0] == "The main numbers of all columns are reliable."
+    assert found.sentences[1].endswith("relations can be used for 1 of these.")
+    assert "Relations of 1 of the 2 measured pairs: a and b." in found.use_for
+    assert "Relations of columns with one value in all synthetic rows: c." in found.not_for
+    doubtful = measurement(("a", "c"), np.full((2, 2), 500), 40.0)
+    even = replace(whole, transcript=Transcript((pairs[0], doubtful)))
+    found = of_release(with_model(even, np.full((2, 2, 2), 250.0)))
+    assert "Relations of 1 of the 2 measured pairs: a and b." in found.use_for
+    assert "The main number of c: it is not reliable." in found.not_for
+    assert "Relations of columns whose main number is not reliable: c." in found.not_for
+
+
+def test_a_pair_with_a_doubtful_column_has_no_chart() -> None:
+    schema = Schema.coded({"a": 2, "b": 2, "c": 2})
+    related_pair = np.array([[700.0, 300.0], [300.0, 700.0]])
+    pairs = [measurement(pair, related_pair, 1.0) for pair in (("a", "b"), ("b", "c"))]
+    release = replace(fake_model.release(schema=schema), provenance=PLAIN)
+    release = with_model(release, related_pair[:, :, None] * related_pair[None] / 1_000)
+    charts = re.compile("<h3>. by .</h3>")
+    clear = render(replace(release, transcript=Transcript(tuple(pairs))))
+    assert charts.findall(clear) == ["<h3>a by b</h3>", "<h3>b by c</h3>"]
+    pairs[1] = measurement(("b", "c"), related_pair, 60.0)
+    doubtful = render(replace(release, transcript=Transcript(tuple(pairs))))
+    assert "The main number of c: it is not reliable." in doubtful
+    assert charts.findall(doubtful) == ["<h3>a by b</h3>"]
+
+
+def test_a_purpose_on_a_doubtful_column_is_excepted_from_its_relations() -> None:
+    """Its groups that may have no rows are without a verdict, and the others can be used."""
+    schema = Schema([Categorical("site", ["a", "b"]), Integer("stay", 0, 9)])
+    counts = np.array([np.full(10, 1_000.0), np.zeros(10)])
+    whole = fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3}))
+    release = replace(
+        whole,
+        schema=schema,
+        model=fake_model.TableModel(schema.domain, counts),
+        transcript=Transcript((measurement(("site", "stay"), counts, 3.0),)),
+        provenance=replace(
+            PLAIN, workload=Workload({("site", "stay"): 1.0}, ("mean stay by site",))
+        ),
+    )
+    found = of_release(release)
+    assert any(use.startswith("mean stay by site") for use in found.use_for)
+    apart = ", apart from the purposes that it can be used for: site."
+    assert f"Relations of columns with one value in all synthetic rows{apart}" in found.not_for
 
 
 def test_pairs_are_ranked_without_what_chance_gives() -> None:

@@ -29,6 +29,7 @@ from margrave.report.views import (
     ColumnView,
     bound_views,
     column_views,
+    doubtful_categories,
     pair_views,
     posterior_view,
     price_view,
@@ -79,7 +80,7 @@ def render(release: Release, heading: Heading | None = None) -> str:
             empty_codes=facts.get("empty_codes", ""),
             statistic=statistic_words,
             columns=_columns(release, views, numbers),
-            pairs=_pairs(release),
+            pairs=_pairs(release, numbers),
             promise=guarantee(account),
             risk=risk(attack_risk(account.rho_budget, threshold_delta=account.threshold_delta)),
             limits=_limits(release, facts),
@@ -185,7 +186,7 @@ def _counts(view: ColumnView) -> list[tuple[str, str, str]]:
     return list(zip(view.labels, model, measured, strict=True))[:_MAX_ROWS]
 
 
-def _pairs(release: Release) -> dict[str, Any] | None:
+def _pairs(release: Release, numbers: Sequence[ColumnNumber]) -> dict[str, Any] | None:
     max_columns = 120  # of a map that a reader can still follow
     if not release.coverage.pairs:
         return None
@@ -206,7 +207,7 @@ def _pairs(release: Release) -> dict[str, Any] | None:
                 "chart": heat(v),
                 "information": v.information,
             }
-            for v in pair_views(release)
+            for v in pair_views(release, doubtful_categories(numbers))
         ],
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,9 +17,9 @@ from margrave.release.purpose_verdicts import (
     purpose_verdicts,
     with_doubtful_means,
 )
-from margrave.report.views import ColumnView
+from margrave.report.views import ColumnView, doubtful_categories
 from margrave.report.wording import all_measured, contradicted, named, nothing_asked, pair_words
-from margrave.types import Clique
+from margrave.types import Attribute, Clique
 from margrave.unit import rows_per_person
 
 
@@ -54,7 +54,8 @@ def verdict(
     good = [n.column for n in main if n.reliable]
     doubtful = [n.column for n in main if not n.reliable]
     purposes = purpose_verdicts(release, numbers)
-    pairs = _Pairs.of(release, purposes)
+    constant = [v.name for v in views if v.has_one_value]
+    pairs = _Pairs.of(release, purposes, constant, doubtful_categories(numbers))
     return Verdict(
         _mark(release, len(good), len(main), pairs),
         _sentences(release, len(good), len(main), pairs),
@@ -69,19 +70,28 @@ class _Pairs:
 
     Args:
         coverage: The pairs that were measured, and those that the noise hides.
-        usable: Measured pairs that the noise does not hide, that no doubtful purpose rests on, and whose means by group
-            are reliable.
+        usable: Measured pairs without a constant or doubtful column, that the noise does not hide, that no doubtful
+            purpose rests on, and whose means by group are reliable.
         rough: Pairs that are not usable for some of their means by group alone.
-        named: Whether a purpose without doubts rests on one of the other measured pairs.
+        served: Pairs that a purpose without doubts rests on.
+        constant: Columns of measured pairs that have one value in the model.
+        doubtful: Other columns of measured pairs whose main number is the share of a category and not reliable.
     """
 
     coverage: Coverage
     usable: tuple[Clique, ...]
     rough: tuple[Clique, ...]
-    named: bool
+    served: frozenset[Clique]
+    constant: tuple[Attribute, ...]
+    doubtful: tuple[Attribute, ...]
 
     @staticmethod
-    def of(release: Release, purposes: Sequence[PurposeVerdict]) -> _Pairs:
+    def of(
+        release: Release,
+        purposes: Sequence[PurposeVerdict],
+        constant: Sequence[Attribute],
+        categories: Sequence[Attribute],
+    ) -> _Pairs:
         domain, coverage = release.schema.domain, release.coverage
         doubtful, served = set[Clique](), set[Clique]()
         for purpose in purposes:
@@ -89,11 +99,41 @@ class _Pairs:
             for clique in purpose.cliques:
                 own.update(combinations(clique, 2))
         measured = pair_evidence(domain, release.transcript, release.provenance).measured
-        usable = measured - doubtful - set(coverage.hidden)
+        usable = {
+            pair
+            for pair in measured - doubtful - set(coverage.hidden)
+            if not {*constant, *categories}.intersection(pair)
+        }
         order = sorted(usable, key=lambda pair: [domain.index(a) for a in pair])
         rough = with_doubtful_means(release, order)
         reliable = tuple(pair for pair in order if pair not in rough)
-        return _Pairs(coverage, reliable, rough, bool(served & (measured - usable)))
+        in_pairs = {a for pair in measured for a in pair}
+        return _Pairs(
+            coverage,
+            reliable,
+            rough,
+            frozenset(served),
+            tuple(a for a in constant if a in in_pairs),
+            tuple(a for a in categories if a in in_pairs and a not in constant),
+        )
+
+    def apart_from_purposes(self, pairs: Iterable[Clique]) -> str:
+        """Return the words that except the pairs of purposes without doubts; empty if none is among these pairs."""
+        is_served = not self.served.isdisjoint(pairs)
+        return ", apart from the purposes that it can be used for" * is_served
+
+    def not_related(self) -> list[str]:
+        """Return sentences on the columns of which no relation can be used."""
+        kinds = {
+            "columns with one value in all synthetic rows": self.constant,
+            "columns whose main number is not reliable": self.doubtful,
+        }
+        return [
+            f"Relations of {kind}{self.apart_from_purposes(touched)}: {named(names, 12)}."
+            for kind, names in kinds.items()
+            if names
+            for touched in [[p for p in self.served if not set(names).isdisjoint(p)]]
+        ]
 
 
 def _mark(release: Release, good: int, columns: int, pairs: _Pairs) -> str:
@@ -143,10 +183,10 @@ def _use_for(
         found.append(f"Counts, shares and averages of single columns: {named(good, 12)}.")
     usable, measured = pairs.usable, pairs.coverage.measured
     if usable and len(usable) == measured:
-        found.append(f"Relations of the {measured:,} measured pairs, which the map shows.")
+        found.append(f"Relations of the {counted(measured, 'measured pair')}, which the map shows.")
     elif usable:
         found.append(
-            f"Relations of {len(usable):,} of the {measured:,} measured pairs: {pair_words(usable)}."
+            f"Relations of {len(usable):,} of the {counted(measured, 'measured pair')}: {pair_words(usable)}."
         )
     if few := pairs.rough:
         of_all = "all" if len(few) == measured else f"{len(few):,} of the"
@@ -182,10 +222,11 @@ def _not_for(
     if coverage.alone:
         found.append(f"Relations of {named(coverage.alone, 12)} to other columns.")
     if coverage.hidden:
-        apart = ", apart from the purposes that it can be used for" if pairs.named else ""
+        apart = pairs.apart_from_purposes(coverage.hidden)
         found.append(
             f"Relations of {pair_words(coverage.hidden)}{apart}: the noise exceeds the average cell of each."
         )
+    found += pairs.not_related()
     if indirect := coverage.pairs - coverage.measured:
         found.append(
             f"Means or shares by group, correlations and regressions that rest on one of the {indirect:,} pairs"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -12,7 +12,8 @@ import numpy as np
 from margrave.bounds import Bound, EquivalentSample
 from margrave.bounds.gls import Unbiased
 from margrave.errors import ModelTooLargeError, ReleaseError
-from margrave.release import Release
+from margrave.release import ColumnNumber, Release
+from margrave.release.numbers import headlines
 from margrave.report.axes import Axis
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
@@ -33,6 +34,11 @@ class ColumnView:
     measured: FloatArray | None
     error: float
     axis: Axis = field(kw_only=True)
+
+    @property
+    def has_one_value(self) -> bool:
+        """True if the model has less than one row with another code than its largest."""
+        return self.model is not None and float(self.model.sum() - self.model.max()) < 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +104,15 @@ def price_view(release: Release) -> EquivalentSample | None:
         return None
 
 
-def pair_views(release: Release) -> list[PairView]:
+def doubtful_categories(numbers: Sequence[ColumnNumber]) -> list[Attribute]:
+    """Return the columns whose main number is the share of a category and not reliable."""
+    return [n.column for n in headlines(numbers) if n.is_of_category and not n.reliable]
+
+
+def pair_views(release: Release, doubtful: Collection[Attribute] = ()) -> list[PairView]:
     """Return the measured pairs with the largest mutual information by the model, less what chance alone gives.
 
-    Pairs whose relation the noise hides are left out.
+    Pairs whose relation the noise hides are left out, and those with a doubtful column.
     """
     max_pairs = 6
     # Mutual information (bits) below which a pair's chart would show rounding only.
@@ -110,7 +121,9 @@ def pair_views(release: Release) -> list[PairView]:
     views = [
         replace(v, information=max(v.information - chance_information(unbiased, v), 0.0))
         for pair in _measured_pairs(release.transcript)
-        if pair not in hidden and (v := pair_view(release, pair)) is not None
+        if pair not in hidden
+        and not set(doubtful).intersection(pair)
+        and (v := pair_view(release, pair)) is not None
     ]
     return sorted(
         (v for v in views if v.information >= min_information), key=lambda v: -v.information

@@ -38,7 +38,8 @@ def limits(account: Account) -> list[str]:
     return [
         f"The promise is for one such change ({account.unit}). For k at once rho is k squared times as large.",
         "Facts about people in general can still be learned from the release: that is its purpose.",
-        "The schema (columns, categories, bounds, bins) is published as it is and taken to be public knowledge.",
+        "The schema is published as it is. The columns, categories, bounds and bins that were declared are taken to be"
+        " public knowledge.",
         "Other releases from the same rows spend their own budgets, and the budgets add up.",
         *([account.left_out] if account.left_out else []),
         "The promise does not cover the time and the memory of the run.",
