@@ -108,7 +108,9 @@ def test_a_file_has_a_marginal_a_line(tmp_path: Path) -> None:
             Workload.load(SIX, unread)
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf"), "a", "3", None, True])
+@pytest.mark.parametrize(
+    "weight", [0.0, -1.0, float("nan"), float("inf"), 1e-101, 1e101, "a", "3", None, True]
+)
 def test_weights_are_positive_and_finite(weight: Any) -> None:
     for made in (lambda: Workload.of(SIX, {("c0",): weight}), lambda: Workload({("c0",): weight})):
         with pytest.raises(InputError, match="c0"):

@@ -23,7 +23,7 @@ from margrave.errors import DataError, InputError, SchemaError, UnfinishedError,
 from margrave.frame_kinds import kind_of
 from margrave.learning_stage import check_thresholds, learn_columns
 from margrave.mechanisms import AIM, MECHANISM_CATALOG, Mechanism, default_mechanism
-from margrave.mechanisms.parts.checks import check_domain, check_run, on_learned, publics_of
+from margrave.mechanisms.parts.checks import check_domain, check_run, publics_of
 from margrave.mechanisms.parts.serving import serving
 from margrave.planning import Plan, plan_of
 from margrave.privacy import Private, Score, protect
@@ -300,7 +300,7 @@ class Run:
             progress,
             resumable=self.journal is not None,
         )
-        return on_learned(private.domain, mechanism) if self.schema.to_learn else mechanism
+        return mechanism.on_learned(private.domain) if self.schema.to_learn else mechanism
 
     def _preflight_of(self, table: Any, source: Table) -> str:
         """Return who checked the rows: a table that was read before was read by the custodian."""

@@ -51,10 +51,10 @@ class Workload:
             raise InputError("The workload is empty.", remedy="Name at least one marginal.")
         for clique, weight in self.weights.items():
             _check_weight(clique, weight)
-            if not (weight > 0 and np.isfinite(weight)):
+            if not 1e-100 <= weight <= 1e100:  # squares and products of weights are finite
                 raise InputError(
                     f"The weight of {', '.join(clique)} is {weight}.",
-                    remedy="Weights are positive.",
+                    remedy="Give a weight from 1e-100 to 1e100.",
                 )
             if not clique:
                 raise InputError("The workload names a marginal of no columns.")

@@ -15,8 +15,9 @@ from margrave.api import synthesize
 from margrave.domain import Domain
 from margrave.errors import InputError, MargraveError, UnfinishedError
 from margrave.marginal import IDENTITY, TOTAL, HalfSpace, LinearMap, LinearQuery, QueryFamily
-from margrave.mechanisms import MECHANISMS, MST, MWEM, PrivateGSD
+from margrave.mechanisms import MECHANISMS, MST, MWEM, PrivateGSD, ResidualPlanner
 from margrave.models import (
+    FITS,
     AnswersFit,
     EntropyProjectionFit,
     Fit,
@@ -26,7 +27,7 @@ from margrave.models import (
     MultiplicativeWeightsFit,
     SimpleFit,
 )
-from margrave.models.entries import EntryKind, kinds_asked, kinds_of, not_taken
+from margrave.models.entries import EntryKind, check_kinds, kinds_asked, kinds_of, not_taken
 from margrave.models.graphical.state import GraphicalState
 from margrave.models.progress import ShareProgress, no_progress
 from margrave.release import Release
@@ -118,6 +119,17 @@ def test_a_fit_uses_what_it_says_and_refuses_the_rest(name: str, kind: EntryKind
             fit(DOMAIN, transcript, rng=np.random.default_rng(0))
     else:
         assert fit(DOMAIN, transcript, rng=np.random.default_rng(0)).domain == DOMAIN
+
+
+@pytest.mark.parametrize("kinds", [*({kind} for kind in EntryKind), frozenset(EntryKind)])
+def test_a_refused_refit_names_a_fit_that_takes_it(kinds: Collection[EntryKind]) -> None:
+    transcript = Transcript((measured("a"), *(entry for kind in kinds for entry in HELD[kind])))
+    for fit in FITS.values():
+        if not_taken(fit, kinds):
+            with pytest.raises(InputError, match=r"Fit \w+\(\) \(margrave refit --fit") as caught:
+                check_kinds(fit(), transcript)
+            name = str(caught.value).split("--fit ")[1].removesuffix(").")
+            check_kinds(FITS[name](), transcript)
 
 
 def test_queries_are_cells_if_every_set_has_one_code() -> None:
@@ -223,6 +235,27 @@ def test_a_mechanism_that_merges_nothing_takes_it() -> None:
     MST(fit=Plain(), rare_threshold=0.0).check(DOMAIN, None)  # type: ignore[arg-type]
     release = synthesize(rows(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism="independent")
     assert release.provenance.mechanism == "independent"
+
+
+class Careless(Plain):
+    """A fit that reads every answer as counts of a marginal."""
+
+    def estimate(
+        self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Any = None
+    ) -> Model:
+        entries = (replace(m, query=IDENTITY) for m in transcript.measurements)
+        return GraphicalFit()(domain, Transcript(tuple(entries)), rng=rng).distribution()
+
+
+def test_a_refit_does_not_read_weighted_sums_as_counts() -> None:
+    release = synthesize(
+        rows(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism=ResidualPlanner(), seed=0
+    )
+    with pytest.raises(
+        InputError, match=r"Careless cannot be fitted to linear maps with other"
+    ) as e:
+        release.refit(Careless())
+    assert "Fit GraphicalFit() (margrave refit --fit graphical)." in str(e.value)
 
 
 @pytest.mark.parametrize(

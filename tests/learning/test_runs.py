@@ -34,8 +34,10 @@ from margrave.errors import (
     UnfinishedError,
 )
 from margrave.learning_stage import budget_for, learn_columns, rows_to_learn
-from margrave.mechanisms import AIM, MST
-from margrave.mechanisms.parts.checks import check_counts, on_learned
+from margrave.mechanisms import AIM, MST, Mechanism, PrivPGD, Repeated
+from margrave.mechanisms.parts.checks import check_counts
+from margrave.models import ParticleFit
+from margrave.models.particles import HideMean, KeepShare
 from margrave.privacy import Gaussian, Private, SeededRandomness, protect
 from margrave.profiling import draft_schema, taken_as_public
 from margrave.release import Release
@@ -444,6 +446,40 @@ def test_a_column_that_cannot_be_learned_stops_the_run_or_is_left_out(tmp_path: 
     assert release.verify().holds
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Repeated(mechanism=MST(), runs=2),
+        Repeated(mechanism=AIM(workload=Workload({("price", "x"): 1.0})), runs=2),
+        PrivPGD(particles=20, epochs=2, constraints=(HideMean(coefficients={"price": 1.0}),)),
+        PrivPGD(
+            particles=20,
+            epochs=2,
+            constraints=(KeepShare(coefficients={"price": 0.5, "x": 0.5}, threshold=0.5),),
+        ),
+        PrivPGD(fit=ParticleFit(particles=20, epochs=2, penalties=(HideMean(coefficients={"price": 1.0}),))),
+    ],
+)  # fmt: skip
+def test_a_mechanism_goes_on_without_a_column_that_it_names(mechanism: Mechanism) -> None:
+    rows, own = hidden()
+    words: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-9, "seed": 1}
+    release = margrave.synthesize(rows, own, mechanism=mechanism, unlearnable="drop", **words)
+    assert release.schema.domain.attributes == ("x",)
+    assert release.verify().holds
+
+
+def test_repeated_runs_on_learned_columns_ask_what_can_be_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    domain = Domain.of({"a": 5, "b": 4, "c": 3, "d": 2})
+    monkeypatch.setattr("margrave.mechanisms.parts.countable.MAX_COUNTED", 5 + 4 + 3 + 2 + 6)
+    asked = Workload({("a", "b"): 2.0, ("c", "d"): 1.0})
+    small = Repeated(mechanism=AIM(workload=asked)).on_learned(domain)
+    assert small.mechanism.workload is not None
+    assert dict(small.mechanism.workload.weights) == {("c", "d"): 1.0}
+    check_counts(domain, small)
+
+
 def test_no_column_left_stops_the_run() -> None:
     rows, _ = hidden()
     own = Schema([Learn("price", "real")], ignore=["x"])
@@ -594,14 +630,14 @@ def test_a_workload_goes_without_columns_that_were_left_out_and_without_what_can
     domain = Domain.of({"a": 5, "b": 4, "c": 3, "d": 2})
     purposes = ("count by a, b",)
     asked = Workload({("a", "b"): 2.0, ("c", "d"): 1.0, ("b", "x"): 1.0}, purposes, (("a", "b"),))
-    left = on_learned(domain, AIM(workload=asked)).workload
+    left = AIM(workload=asked).on_learned(domain).workload
     assert left is not None
     assert dict(left.weights) == {("a", "b"): 2.0, ("c", "d"): 1.0}
     assert left.purposes == purposes
-    assert on_learned(domain, AIM()) == AIM()
-    assert on_learned(domain, MST()) == MST()
-    monkeypatch.setattr("margrave.mechanisms.parts.checks.MAX_COUNTED", 5 + 4 + 3 + 2 + 6)
-    small = on_learned(domain, AIM(workload=asked))
+    assert AIM().on_learned(domain) == AIM()
+    assert MST().on_learned(domain) == MST()
+    monkeypatch.setattr("margrave.mechanisms.parts.countable.MAX_COUNTED", 5 + 4 + 3 + 2 + 6)
+    small = AIM(workload=asked).on_learned(domain)
     assert small.workload is not None
     assert (dict(small.workload.weights), small.workload.first) == ({("c", "d"): 1.0}, ())
     check_counts(domain, small)

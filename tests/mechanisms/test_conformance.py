@@ -213,12 +213,6 @@ def true_counts_shown(case: str, seed: int, capfd: pytest.CaptureFixture[str]) -
         root.setLevel(level)
     out, err = capfd.readouterr()
     assert (log.getvalue(), out, err) == ("", "", "")
-    assert heard, "somebody waits"
-    fractions = [done for _, done in heard]
-    assert fractions == sorted(fractions)
-    assert fractions[0] >= 0
-    assert fractions[-1] == 1
-    assert not any(character.isdigit() for stage, _ in heard for character in stage)
     truths = {int(n) for counts in COUNTS.values() for n in counts.ravel()} | {TRUTH.rows()}
     noisy = {int(n) for m in release.transcript.measurements for n in m.values.ravel()}
     fitted = {round(float(n)) for c in COUNTS for n in np.ravel(release.marginal(c).values)}

@@ -13,7 +13,7 @@ import pytest
 import margrave
 from margrave.accounting import AddRemoveRow, Budget, ReplaceRow
 from margrave.data import MemoryTable
-from margrave.domain import Codes
+from margrave.domain import Codes, Domain
 from margrave.errors import InputError, ReleaseError
 from margrave.inference import combine, wald
 from margrave.inference.combine import total_covariance
@@ -28,6 +28,7 @@ from margrave.mechanisms import (
     Mechanism,
     Repeated,
 )
+from margrave.mechanisms.parts.serving import serving
 from margrave.models import GraphicalFit, MixtureModel
 from margrave.models.families import FAMILIES
 from margrave.models.repeated import RepeatedModel
@@ -52,6 +53,18 @@ def table(n: int, seed: int) -> MemoryTable:
 
 def run(mechanism: Mechanism, n: int = 500, unit: Any = None, seed: int = 0) -> Release:
     return run_on(mechanism, table(n, seed), unit or ReplaceRow(), BUDGET, SeededRandomness(seed))
+
+
+def test_it_counts_what_a_run_counts_and_serves_purposes_as_a_run_does() -> None:
+    domain = Domain.of({f"x{i}": 40 for i in range(30)})
+    aim = AIM()
+    runs = Repeated(mechanism=aim, runs=2)
+    assert runs.counted_first(domain) == aim.counted_first(domain)
+    assert runs.counted_cells(domain) == aim.counted_cells(domain) is not None
+    served = serving(runs, ["count by a, b"], SCHEMA.domain)
+    assert isinstance(served, Repeated)
+    assert served.mechanism.workload is not None
+    assert served.mechanism.workload.purposes == ("count by a, b",)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,7 @@ from margrave.mechanisms.parts.budget import TOTAL_BUDGET_SHARE
 from margrave.mechanisms.parts.default_rounds import default_rounds
 from margrave.mechanisms.parts.schedule import RoundSchedule
 from margrave.models import (
+    CELLS_PER_MB,
     AnswersFit,
     EntropyProjectionFit,
     GraphicalFit,
@@ -526,6 +527,23 @@ def test_a_model_that_grows_has_room_for_what_is_chosen() -> None:
     cells = GraphicalFit().cells(TABLE.domain, release.transcript.cliques)
     assert cells <= mb * 2**17
     assert len({len(s.candidates) for s in release.transcript.selections}) > 1
+
+
+@pytest.mark.parametrize("kind", [MWEM, PEP])
+@pytest.mark.parametrize("granularity", ["marginal", "query"])
+def test_a_model_that_has_room_for_no_marginal_is_refused(kind: Any, granularity: str) -> None:
+    words = {
+        "workload": Workload.all_kway(TABLE.domain, 2),
+        "granularity": granularity,
+        "rounds": 9,
+    }
+    fit = GraphicalFit(empty_below=0.0)
+    columns = fit.cells(TABLE.domain, [("a",), ("b",), ("c",), ("d",)])
+    with pytest.raises(ModelTooLargeError, match="raise max_model_mb"):
+        kind(fit=fit, max_model_mb=columns / CELLS_PER_MB, **words).check(TABLE.domain, None)
+    mb = (columns + 6.0) / CELLS_PER_MB
+    release = made(kind, Budget.zcdp(1.0), fit=fit, max_model_mb=mb, **words)
+    assert fit.cells(TABLE.domain, release.transcript.counted) <= mb * CELLS_PER_MB
 
 
 def test_where_there_is_one_marginal_nothing_is_paid_for_choosing() -> None:

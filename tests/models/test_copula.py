@@ -117,7 +117,7 @@ def test_what_it_refuses() -> None:
     with pytest.raises(InputError, match="impossible combinations"):
         fit.check(zeros, Needs())
     single = Transcript((PublicTotal(9), Answer(LinearQuery(("a",), ((0,),)), 3, 1.0, Fraction(1))))
-    with pytest.raises(InputError, match="not single cells"):
+    with pytest.raises(InputError, match="cannot be fitted to single cells"):
         fit(DOMAIN, single, rng=np.random.default_rng(0))
     for bad in ({"records": 0}, {"prior": 0.0}):
         with pytest.raises(InputError):

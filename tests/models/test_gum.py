@@ -361,7 +361,7 @@ def test_the_number_of_records() -> None:
 
 def test_what_it_cannot_use_is_refused() -> None:
     answer = Answer(LinearQuery(("a",), ((1,),)), 3, 1.0, Fraction(1))
-    with pytest.raises(InputError, match="single queries"):
+    with pytest.raises(InputError, match="GUMFit cannot be fitted to single cells"):
         GUMFit()(DOMAIN, Transcript((answer,)), rng=np.random.default_rng(0))
     names = [f"x{i}" for i in range(22)]
     rule = np.array([[True, True], [False, True]])

@@ -240,7 +240,9 @@ def test_a_warm_start_leads_to_about_the_same() -> None:
 def test_groups_of_codes_are_refused() -> None:
     grouped = LinearMap({"c0": np.array([0, 0])})
     entry = measurement(AB, [[50, 50]], 1.0, grouped)
-    with pytest.raises(InputError, match="whole marginals and single cells"):
+    with pytest.raises(
+        InputError, match="LocalConsistencyFit cannot be fitted to marginals with merged codes"
+    ):
         fitted(BINARY, entry)
     with pytest.raises(InputError, match="shrinkage"):
         LocalConsistencyFit(shrinkage=0.0)

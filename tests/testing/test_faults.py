@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from margrave.errors import InputError
 from margrave.mechanisms import Independent, Mechanism
 from margrave.mechanisms.common import PlannedMeasurement, build_release, one_way
 from margrave.models import FITS, Fit, GraphicalFit, Model, ModelState
+from margrave.models.entries import EntryKind, kinds_of
 from margrave.privacy import Dependence, Gaussian, Improvement, MarginalGap, RelativeGap
 from margrave.privacy.noise import NoisePrice
 from margrave.release import Release
 from margrave.schema import Schema
 from margrave.testing import check_fit, check_mechanism, check_score, check_table, mechanism_checks
 from margrave.testing.tables import Row, TinySchema, TinyTable, codes_of
+from margrave.transcript import Transcript
 from margrave.types import Clique
 from tests.support.conformance import (
     FEW_PARTICLES,
@@ -177,6 +180,38 @@ class TellsRows(Sound):
         return super().run(private, rng=rng, progress=told)
 
 
+class FallsBack(Sound):
+    def ask(self, private: Any) -> None:
+        super().ask(private)
+        self.report(0.7)
+        self.report(0.2)
+
+    def run(self, private: Any, *, rng: Any = None, progress: Any = None) -> Release:
+        object.__setattr__(self, "report", partial(progress or (lambda *_: None), "measuring"))
+        return super().run(private, rng=rng, progress=progress)
+
+
+class EndsEarly(Sound):
+    def run(self, private: Any, *, rng: Any = None, progress: Any = None) -> Release:
+        at = None if progress is None else (lambda stage, done: progress(stage, done / 2))
+        return super().run(private, rng=rng, progress=at)
+
+
+class NamesARound(Sound):
+    def run(self, private: Any, *, rng: Any = None, progress: Any = None) -> Release:
+        at = None if progress is None else (lambda stage, done: progress(f"{stage} 1", done))
+        return super().run(private, rng=rng, progress=at)
+
+
+class AsksByRows(Sound):
+    """Asks in another order if the number of rows is odd."""
+
+    def ask(self, private: Any) -> None:
+        odd = getattr(private, "private", private)._table.rows() % 2
+        cliques = one_way(private.domain)[:: -1 if odd else 1]
+        private.measure(cliques, Gaussian(rho=private.rho))
+
+
 class Prints(Sound):
     def finish(self, private: Any, rng: Any) -> Release:
         sys.stdout.write("fitting\n")
@@ -210,6 +245,13 @@ MECHANISM_FAULTS: dict[str, tuple[Callable[[], Mechanism], str, str]] = {
     "a model of another seed": (lambda: Unrepeatable(fit=SMALL), "seed", "The same seeds give another"),
     "a model that no loader knows": (
         lambda: Sound(fit=WithoutLoader()), "table: one row", "A loaded release has no model",
+    ),
+    "progress that falls": (FallsBack, "table: one row", "Its progress falls"),
+    "progress that ends early": (EndsEarly, "table: one row", r"ends at 0\.5, not at 1"),
+    "a digit in a stage": (NamesARound, "table: one row", r"stage \['fitting 1'\] has a digit"),
+    "another question": (
+        AsksByRows, "loss, add or remove one row",
+        r"the run asked another question: noisy counts of shape \(\d,\) at .*, not noisy .*\(rule 3",
     ),
     "rows in the progress": (TellsRows, "same answers, add or remove one row", r"\['progress'\]"),
     "a refusal that costs": (RefusesLate, "structural zeros", "after it spent budget"),
@@ -302,10 +344,22 @@ class ChangesItsState(GraphicalFit):
         return later
 
 
+class TakesAnything(GraphicalFit):
+    """States that it uses single cells alone, and drops entries of the kinds that it does not state."""
+
+    entries = frozenset({EntryKind.CELL})
+
+    def __call__(self, domain: Any, transcript: Any, **more: Any) -> Any:
+        plain = (m for m in transcript.measurements if m.query.is_identity)
+        used = transcript.answers if kinds_of(transcript) <= self.entries else ()
+        return super().__call__(domain, Transcript((*plain, *used)), **more)
+
+
 FIT_FAULTS: dict[str, tuple[type[Fit], str]] = {
     "a kind without a loader": (WithoutLoader, "A loaded release has no model"),
     "zeros ignored": (IgnoresZeros, "impossible combinations"),
     "an entry that it cannot use": (FailsOnCells, "of single cells has a marginal"),
+    "a kind that it does not state": (TakesAnything, "states no use for counts of sets of codes"),
     "another seed": (Restless, "The same seed and the same answers"),
     "a state that changes": (ChangesItsState, "changes the state"),
 }

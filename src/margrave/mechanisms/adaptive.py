@@ -95,9 +95,10 @@ class AdaptiveMeasurements(Mechanism):
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
-        rounds = self.schedule(domain)
+        rounds, capacity = self.schedule(domain), Capacity(self.estimator(), domain)
+        smallest = capacity.smallest(rounds.queries.cliques)
         kinds = () if rounds.whole else kinds_asked(rounds.queries)
-        self.check_fit(domain, one_way(domain), adaptive=True, kinds=kinds)
+        self.check_fit(domain, [*one_way(domain), smallest], adaptive=True, kinds=kinds)
 
     def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
         """Return how many rounds there would be at most, for so many records."""
@@ -119,7 +120,7 @@ class AdaptiveMeasurements(Mechanism):
         state = fit.update(fit.init(domain, rng=rng), private.transcript, rng=rng)
         model = fit.model(state)  # initialize D_0
         while left:  # for t = 1, ..., T
-            fitting = partial(capacity.some, measured=private.transcript.cliques)
+            fitting = partial(capacity.within, measured=private.transcript.counted)
             before = rounds.select_and_measure(  # Sample; Measure
                 private, model, left, rng=rng, memory=memory, fitting=fitting
             )

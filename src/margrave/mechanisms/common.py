@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, ClassVar, Self, TypeVar
@@ -16,11 +16,12 @@ from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import QueryFamily
+from margrave.mechanisms.parts.countable import countable
 from margrave.mechanisms.parts.public import check_public_table, takes_public
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.mechanisms.published import PUBLISHED_FORMS, PublishedForm
-from margrave.models import FITS, Fit, FittedAnswers, Needs
-from margrave.models.entries import EntryKind, not_taken
+from margrave.models import Fit, FittedAnswers, Needs
+from margrave.models.entries import EntryKind, fits_for, not_taken
 from margrave.models.specs import fit_spec
 from margrave.privacy import Gaussian, Private
 from margrave.provenance import Provenance
@@ -236,12 +237,11 @@ class Mechanism(ABC):
         if (fit := self.estimator()) is None:
             return
         if lacking := not_taken(fit, kinds):
-            others = [kind.__name__ for kind in FITS.values() if frozenset(kinds) <= kind.entries]
-            names = f", such as {others[0]}()" if others else ""
+            other = next(iter(fits_for(kinds).values())).__name__
             ways = [otherwise[kind] for kind in lacking if kind in otherwise]
             raise InputError(
                 f"{type(fit).__name__} cannot be fitted to {' or '.join(lacking)}, which this run may measure.",
-                remedy=f"Give it another fit{names}{''.join(f', or say {way}' for way in ways)}.",
+                remedy=f"Give it another fit, such as {other}(){''.join(f', or say {way}' for way in ways)}.",
             )
         needs = Needs(
             cliques=cliques,
@@ -301,6 +301,25 @@ class Mechanism(ABC):
         The public table is checked by ``check_run``.
         """
         return
+
+    def on_learned(self, domain: Domain) -> Self:
+        """Return the mechanism for a learned domain, which may lack columns that could not be learned.
+
+        By default the workload loses the marginals of these columns, and the largest ones if all together have too
+        many cells to be counted. The fit loses its penalties on these columns. Override it if another parameter
+        names columns.
+        """
+        own: Any = self
+        names = {f.name for f in fields(own)}
+        if "fit" in names and own.fit is not None:
+            own = replace(own, fit=own.fit.on_learned(domain))
+        if "workload" in names:
+            own = (
+                own if own.workload is None else replace(own, workload=own.workload.within(domain))
+            )
+            own = countable(domain, own)
+        learned: Self = own
+        return learned
 
     @property
     def gives_records(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Self
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
@@ -93,6 +94,11 @@ class PrivPGD(Mechanism):
         what, equal = "every marginal of the workload", rest / len(cliques)
         marginals = PlannedMeasurement.of(what, cliques, equal, unit)
         return [*(constraint_shares.planned(q, each, unit) for q in shares), marginals]
+
+    def on_learned(self, domain: Domain) -> Self:
+        """Return it without the constraints and marginals of columns that could not be learned."""
+        kept = tuple(c for c in self.constraints if set(domain).issuperset(c.attributes))
+        return Mechanism.on_learned(replace(self, constraints=kept), domain)
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""

@@ -158,8 +158,10 @@ PUBLISHED_FORMS: Mapping[str, tuple[PublishedForm, ...]] = {
             {"ways": 6, "noisy_scores": True, "max_model_mb": 400.0, "fit": PGM},
             "zCDP instead of the analytic Gaussian mechanism; the row count has 1/50 of the budget "
             "(their code: 1/1000); no limit for a single clique of the graph (1e7 cells), no "
-            "marginals of 7 to 10 binary columns, no hierarchies of large columns; all fits stop "
-            "at the same tolerance",
+            "marginals of 7 to 10 binary columns, no hierarchies of large columns; no marginals of "
+            "more than `max_cells` = 10,000 cells, and none of a size of which the table has more "
+            "than 30,000: six columns up to a table of 19, five up to 22, four up to 30, three up "
+            "to 57; all fits stop at the same tolerance",
         ),
     ),
     "mwem": (

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from margrave.accounting import Unit
 from margrave.domain import Domain
@@ -101,6 +101,14 @@ class Repeated(Mechanism):
         """Return what each run may ask for."""
         return self.mechanism.reads(domain)
 
+    def counted_first(self, domain: Domain) -> Collection[Clique]:
+        """Return what a run counts when it begins."""
+        return self.mechanism.counted_first(domain)
+
+    def counted_cells(self, domain: Domain) -> int | None:
+        """Return how many cells a run counts at most; None if it counts all that it may ask for."""
+        return self.mechanism.counted_cells(domain)
+
     def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
         """Return the steps of all runs, one run after the other."""
         return self.mechanism.steps(domain, rho / self.runs, unit) * self.runs
@@ -114,6 +122,10 @@ class Repeated(Mechanism):
         """Return how many marginals all runs would measure; None if that is not known."""
         each = self.mechanism.expected(domain, rho / self.runs, records, unit)
         return None if each is None else each * self.runs
+
+    def on_learned(self, domain: Domain) -> Self:
+        """Return the runs for a learned domain."""
+        return replace(self, mechanism=self.mechanism.on_learned(domain))
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if a run cannot succeed. Reads no data."""

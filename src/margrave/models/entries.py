@@ -6,6 +6,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Any
 
+from margrave.errors import InputError
 from margrave.marginal import TOTAL, HalfSpace, LinearMap, LinearQuery, QueryFamily, SingleQuery
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 
@@ -47,6 +48,24 @@ def kinds_asked(queries: QueryFamily) -> frozenset[EntryKind]:
 def not_taken(fit: Any, kinds: Collection[EntryKind]) -> list[EntryKind]:
     """Return the kinds that a fit cannot use."""
     return [kind for kind in EntryKind if kind in kinds and kind not in fit.entries]
+
+
+def fits_for(kinds: Collection[EntryKind]) -> dict[str, Any]:
+    """Return the built-in fits that use all of these kinds and give records, by name."""
+    from margrave.models.families import FITS  # which imports every fit
+
+    return {n: fit for n, fit in FITS.items() if fit.gives_records and not not_taken(fit, kinds)}
+
+
+def check_kinds(fit: Any, transcript: Transcript) -> None:
+    """Raise `InputError` if a transcript holds entries that a fit cannot use; it names a fit that can."""
+    kinds = kinds_of(transcript)
+    if lacking := not_taken(fit, kinds):
+        name, other = next(iter(fits_for(kinds).items()))
+        raise InputError(
+            f"{type(fit).__name__} cannot be fitted to {' or '.join(lacking)}, which were measured.",
+            remedy=f"Fit {other.__name__}() (margrave refit --fit {name}).",
+        )
 
 
 def _kind_of_map(query: LinearMap) -> EntryKind:

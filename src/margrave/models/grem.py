@@ -15,7 +15,7 @@ from margrave.marginal import maximal, project_array
 from margrave.marginal.residual import reconstruct, residual, subsets
 from margrave.marginal.simplex import clip_and_rescale
 from margrave.models.cost import Cost, FitLoad
-from margrave.models.entries import EntryKind, kinds_of, not_taken
+from margrave.models.entries import EntryKind, check_kinds
 from margrave.models.least_squares import LeastSquaresAnswers, LeastSquaresFit
 from margrave.models.local_consistency import PseudoMarginals
 from margrave.models.measured_cells import MeasuredCellsFit
@@ -66,11 +66,7 @@ class GReMFit(MeasuredCellsFit):
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Any = None
     ) -> PseudoMarginals:
         """Return the reconstructed marginals of a transcript."""
-        if lacking := not_taken(self, kinds_of(transcript)):
-            raise InputError(
-                f"GReMFit takes whole marginals and their interactions, not {' or '.join(lacking)}.",
-                remedy="Fit the transcript with GraphicalFit() (margrave refit --fit graphical).",
-            )
+        check_kinds(self, transcript)
         known = LeastSquaresFit().estimate(domain, transcript, rng=rng)
         ascent = _DualAscent(domain, known)
         marginals = ascent.marginals(self.tolerance, self.max_steps)

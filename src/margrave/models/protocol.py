@@ -15,7 +15,7 @@ from margrave.errors import InputError, ModelTooLargeError, ReleaseError
 from margrave.marginal import Marginal
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad, calibration_cost
 from margrave.models.empty_codes import non_empty
-from margrave.models.entries import EntryKind
+from margrave.models.entries import EntryKind, check_kinds
 from margrave.models.progress import ShareProgress, no_progress
 from margrave.public_table import PublicTable
 from margrave.transcript import Transcript
@@ -337,6 +337,10 @@ class Fit(ABC):
             remedy="Fit by ParticleFit, or leave the constraints out.",
         )
 
+    def on_learned(self, domain: Domain) -> Fit:
+        """Return the fit without penalties on columns that the domain lacks because they could not be learned."""
+        return self
+
     def without_empty(self, model: Model, transcript: Transcript) -> Model:
         """Return a model given that no record has an empty code (``empty_codes.non_empty``).
 
@@ -357,7 +361,12 @@ class Fit(ABC):
         rng: np.random.Generator,
         progress: ShareProgress = no_progress,
     ) -> FittedAnswers:
-        """Return what is released of a transcript that is fitted at once."""
+        """Return what is released of a transcript that is fitted at once.
+
+        Raises:
+            InputError: The transcript holds a kind of entry that is not among ``entries``.
+        """
+        check_kinds(self, transcript)
         return self.finish(self.init(domain, rng=rng), transcript, rng=rng, progress=progress)
 
 

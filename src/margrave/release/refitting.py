@@ -9,18 +9,19 @@ from margrave.domain import Domain
 from margrave.errors import ModelTooLargeError, RefitWarning, ReleaseError
 from margrave.models import CELLS_PER_MB, Cost, Fit, FitLoad
 from margrave.models.cost import process_cost
-from margrave.models.entries import EntryKind
+from margrave.models.entries import EntryKind, check_kinds
 from margrave.transcript import Entry, Measurement, Transcript
 
 
 def check_refit(fit: Fit, domain: Domain, transcript: Transcript, max_model_mb: float) -> None:
-    """Raise unless there are noisy answers, and the model of them is at most ``max_model_mb`` large."""
+    """Raise unless there are noisy answers that the fit uses, and their model is at most ``max_model_mb`` large."""
     transcript = usable_by(fit, transcript)
     if not transcript.counts_something:
         raise ReleaseError(
             "This release holds no noisy answers to fit another model to: its mechanism only selected queries.",
             remedy="Use the model that it has.",
         )
+    check_kinds(fit, transcript)
     cells = _model_cells(fit, domain, transcript)
     if cells > max_model_mb * CELLS_PER_MB:
         raise ModelTooLargeError(

@@ -248,6 +248,7 @@ class Release(Estimates):
             RefitWarning: The fit leaves weighted sums out, or has no distribution to draw rows from.
 
         Raises:
+            InputError: The fit does not use a kind of answer that the release has.
             ReleaseError: There are no noisy answers, as for DualQuery and FEM, which only choose.
             ModelTooLargeError: The model of all that was counted is above ``max_model_mb``.
 

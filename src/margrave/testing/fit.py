@@ -6,9 +6,10 @@ import numpy as np
 
 from margrave.accounting import AddRemoveRow, Budget
 from margrave.domain import Domain
-from margrave.errors import MargraveError, ReleaseError
+from margrave.errors import InputError, MargraveError, ReleaseError
 from margrave.mechanisms import GaussianMechanism
 from margrave.models import Fit, Needs
+from margrave.models.entries import ALL, EntryKind
 from margrave.privacy import SeededRandomness
 from margrave.release import Release
 from margrave.structural_zeros import StructuralZeros
@@ -25,6 +26,7 @@ ROWS = some_rows(SIZES, 60)
 def check_fit(fit: Fit, *, seed: int = 0) -> None:
     """Check that a fit takes odd tables and the entries that it states, and gives models that save and load.
 
+    The kinds of entries that it does not state are refused.
     Structural zeros are kept, or refused by ``fit.check`` before anything is spent.
 
     Args:
@@ -43,6 +45,8 @@ def check_fit(fit: Fit, *, seed: int = 0) -> None:
     """
     for shape in SHAPES:
         _check_shape(fit, shape, seed)
+    for kind in sorted(ALL - fit.entries):
+        _check_refusal(fit, transcript_with(kind, _table(()), seed), kind, seed)
     for kind in sorted(fit.entries):
         transcript = transcript_with(kind, _table(()), seed)
         _check_model(fit, transcript, f"of {kind}", seed)
@@ -102,6 +106,14 @@ def _check_model(fit: Fit, transcript: Transcript, where: str, seed: int) -> Non
             values.shape == domain.shape(clique) and bool(np.isfinite(values).all()),
             f"Its model of a transcript {where} has a marginal {clique} of a wrong shape, or not finite.",
         )
+
+
+def _check_refusal(fit: Fit, transcript: Transcript, kind: EntryKind, seed: int) -> None:
+    try:
+        fit(Domain.of(SIZES), transcript, rng=np.random.default_rng(seed))
+    except InputError:
+        return
+    require(False, f"It states no use for {kind}, and is fitted to them without an InputError.")
 
 
 def _check_rounds(fit: Fit, transcript: Transcript, where: str, seed: int) -> None:

@@ -57,6 +57,17 @@ class Chosen:
 Step = Noisy | Chosen
 
 
+def _described(step: Step | None) -> str:
+    """Return a step in words, without its answer."""
+    if step is None:
+        return "nothing more"
+    if isinstance(step, Chosen):
+        known = step.temperature
+        at = "" if known is None else f" at temperature {float(known):.6g}"
+        return f"a selection among {step.candidates} candidates{at}"
+    return f"noisy counts of shape {step.answer.shape} at noise scale {step.scale:.6g}"
+
+
 def steps_of(transcript: Transcript) -> list[Step]:
     """Return the answers of a transcript, in order."""
     steps: list[Step] = []
@@ -144,7 +155,7 @@ class ReplayRandomness:
             ]
             step = Noisy(step.scale, np.concatenate(together))
         if not isinstance(step, Noisy) or step.answer.shape != counts.shape or step.scale != scale:
-            raise self._differs(f"a marginal of shape {counts.shape} at scale {scale}, not {step}")
+            raise self._differs(_described(Noisy(scale, counts)), step)
         if step.truth is not None:
             moved = sum(int(d) ** 2 for d in (counts - step.truth).ravel())
             self.loss += moved / (2 * Fraction(scale) ** 2)
@@ -152,25 +163,27 @@ class ReplayRandomness:
 
     def choose(self, scores: Sequence[int] | IntArray, temperature: Fraction) -> int:
         step = next(self._steps, None)
+        asked = _described(Chosen(len(scores), 0, None, temperature))
         if not isinstance(step, Chosen) or step.candidates != len(scores):
-            raise self._differs(f"a choice among {len(scores)}, not {step}")
+            raise self._differs(asked, step)
         if step.scores is not None and step.temperature is not None:
             if step.temperature != temperature:
-                raise self._differs(
-                    f"a choice at temperature {temperature}, not {step.temperature}"
-                )
+                raise self._differs(asked, step)
             moved = [int(q) - p for q, p in zip(scores, step.scores, strict=True)]
             self.loss += (temperature * (max(moved) - min(moved))) ** 2 / 8
         return step.answer
 
-    def _differs(self, words: str) -> ControlFlowDiffersError:
-        self.difference = words
-        return ControlFlowDiffersError(words)
+    def _differs(self, question: str, step: Step | None) -> ControlFlowDiffersError:
+        self.difference = (
+            f"With the same answers the run asked another question: {question}, not {_described(step)}. A mechanism"
+            " decides on the transcript alone (rule 3 of docs/extending/mechanism.md)."
+        )
+        return ControlFlowDiffersError(self.difference)
 
     def finish(self) -> None:
         """Raise unless every recorded answer was used."""
         if not self.difference and (step := next(self._steps, None)) is not None:
-            self.difference = f"the replay ended before {step}"
+            self._differs("nothing more", step)
         if self.difference:
             raise ControlFlowDiffersError(self.difference)
 

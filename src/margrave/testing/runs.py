@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ BUDGETS = [
 
 
 def check_shape(make: MakeMechanism, shape: str, unit: Unit, seed: int) -> None:
-    """Check one run on a table of ``SHAPES``: its account, plan, counts, codes and file."""
+    """Check one run on a table of ``SHAPES``: its account, plan, counts, progress, codes and file."""
     table = shaped(shape)
     mechanism = make(table.domain)
     mechanism.check(table.domain, unit)
@@ -147,17 +148,31 @@ def counted_run(
 ) -> Release:
     """Return the release of a run that counts its table as it should.
 
-    The table is counted once, at the gate, and for the marginals of ``reads`` only.
+    The table is counted once, at the gate, and for the marginals of ``reads`` only. The progress rises to 1.
     """
-    spy = SpyTable(table)
+    spy, progress = SpyTable(table), list[tuple[str, float]]()
     with protect(spy, unit=unit, budget=budget, randomness=SeededRandomness(seed)) as private:
         gate: Any = WatchedGate(private)
         spy.gate = gate
-        release = mechanism.run(gate, rng=np.random.default_rng(0))
+        release = mechanism.run(
+            gate,
+            rng=np.random.default_rng(0),
+            progress=lambda stage, done: progress.append((stage, done)),
+        )
     others = spy.counted - set(mechanism.reads(table.domain))
     require(not others, f"It counted {sorted(others)[:1]}, which reads() does not list, {where}.")
     require(spy.scans == 1, f"It scanned the table {spy.scans} times instead of once {where}.")
+    _check_progress(progress, where)
     return release
+
+
+def _check_progress(progress: Sequence[tuple[str, float]], where: str) -> None:
+    shares = [done for _, done in progress]
+    require(bool(shares), f"It reports no progress {where}.")
+    require(shares == sorted(shares) and shares[0] >= 0.0, f"Its progress falls {where}.")
+    require(shares[-1] == 1.0, f"Its progress ends at {shares[-1]:.4g}, not at 1, {where}.")
+    named = [stage for stage, _ in progress if any(c.isdigit() for c in stage)]
+    require(not named, f"Its stage {named[:1]} has a digit in its name {where}.")
 
 
 def has_records(release: Release) -> bool:

@@ -84,11 +84,10 @@ class Capacity:
                 found += self.up_to(self.cells(share), [r], [*measured, *found])
         return found
 
-    def some(self, candidates: Collection[Clique], measured: Collection[Clique]) -> list[Clique]:
-        """Return the candidates that there is room for; the smallest, if there is room for none."""
-        sizes = self.sizes(candidates, measured)
-        fitting = [r for r, size in zip(candidates, sizes, strict=True) if size <= self.cells()]
-        return fitting or [min(zip(candidates, sizes, strict=True), key=itemgetter(1))[0]]
+    def smallest(self, candidates: Collection[Clique]) -> Clique:
+        """Return the candidate that leads to the smallest model, if it alone is measured."""
+        sizes = self.sizes(candidates, ())
+        return min(zip(candidates, sizes, strict=True), key=itemgetter(1))[0]
 
 
 def fit_within(fit: Fit, domain: Domain, transcript: Transcript, max_model_mb: float | None) -> Fit:

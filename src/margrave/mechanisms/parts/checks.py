@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import Any
 
 from margrave._io import files_of
@@ -10,9 +9,9 @@ from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.errors import ModelTooLargeError
 from margrave.mechanisms.common import Mechanism
+from margrave.mechanisms.parts.countable import check_counts
 from margrave.mechanisms.parts.public import check_public_table, lacks_public, takes_public
 from margrave.public_table import PublicTable
-from margrave.workload import Workload
 
 
 def check_run(
@@ -32,10 +31,6 @@ def check_run(
     mechanism.check(domain, unit)
 
 
-#: Cells counted behind the gate, over all marginals of a run: 8 GiB of counts.
-MAX_COUNTED = 1 << 30
-
-
 def check_domain(domain: Domain) -> None:
     """Refuse a domain that no model can hold, and name the column."""
     # Codes of the largest column: a model cannot be fitted to more.
@@ -46,44 +41,6 @@ def check_domain(domain: Domain) -> None:
             f"Column {largest!r} has {domain.size(largest):,} codes, too many for any model.",
             remedy="Give it fewer bins or categories in the schema.",
         )
-
-
-def check_counts(domain: Domain, mechanism: Mechanism) -> None:
-    """Refuse a run whose counts would not fit in memory, and name the column that weighs most."""
-    reads = set(mechanism.reads(domain))
-    total = sum(map(domain.cells, reads))
-    if total > MAX_COUNTED:
-        weight = {a: sum(domain.cells(r) for r in reads if a in r) for a in domain}
-        widest = max(domain, key=lambda a: (weight[a], domain.size(a)))
-        raise ModelTooLargeError(
-            f"The marginals of this workload have {total:,} cells, more than can be counted; column {widest!r} with"
-            f" {domain.size(widest):,} codes is in the largest of them.",
-            remedy="Give it fewer bins or categories, or name a workload without it.",
-        )
-
-
-def on_learned(domain: Domain, mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism for a learned domain.
-
-    Its workload loses the marginals of columns that were left out. If all marginals together have too many cells to
-    be counted, it loses the largest ones too.
-    """
-    if not any(f.name == "workload" for f in fields(mechanism)):  # type: ignore[arg-type]
-        return mechanism
-    if mechanism.workload is not None:
-        mechanism = replace(mechanism, workload=mechanism.workload.within(domain))  # type: ignore[type-var]
-    reads = set(mechanism.reads(domain))
-    if sum(map(domain.cells, reads)) <= MAX_COUNTED:
-        return mechanism
-    workload = mechanism.workload_on(domain)
-    room = MAX_COUNTED - sum(domain.cells(r) for r in reads.difference(workload.weights))
-    kept = {}
-    for clique in sorted(workload.cliques, key=domain.cells):
-        room -= domain.cells(clique)
-        if room >= 0:
-            kept[clique] = workload.weights[clique]
-    first = tuple(c for c in workload.first if c in kept)
-    return replace(mechanism, workload=Workload(kept, workload.purposes, first))  # type: ignore[type-var]
 
 
 def check_public(domain: Domain, mechanism: Mechanism, table: Any = None) -> None:

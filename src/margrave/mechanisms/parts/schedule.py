@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -216,7 +216,8 @@ class RoundSchedule:
             if memory is not None and self.choosing:
                 memory.note(estimates, private.transcript)
         else:
-            worst = self._worst_queries(private, model, for_choosing, rng)
+            family = self._within(fitting(self.queries.cliques))
+            worst = self._worst_queries(private, model, family, for_choosing, rng)
             private.measure_queries(worst, Gaussian(rho=for_measuring))
         return self._latest(model, private.transcript) if self.anneal else []
 
@@ -255,19 +256,30 @@ class RoundSchedule:
         ]
 
     def _worst_queries(
-        self, private: Private, model: Answerer, rho: Fraction, rng: Generator
+        self,
+        private: Private,
+        model: Answerer,
+        queries: QueryFamily,
+        rho: Fraction,
+        rng: Generator,
     ) -> list[LinearQuery]:
         """Select queries whose answers are far off, none of them twice in a round."""
-        marginals = model.answer(self.queries.cliques, rng=rng)
+        marginals = model.answer(queries.cliques, rng=rng)
         estimates = {
-            r: np.asarray(self.queries.answer(r, v), dtype=np.float64) for r, v in marginals.items()
+            r: np.asarray(queries.answer(r, v), dtype=np.float64) for r, v in marginals.items()
         }
         chosen: list[int] = []
         for _ in range(self.queries_per_round):
             score = QueryGap(estimates, without=frozenset(chosen))
-            (found,) = private.select_query(self.queries, score, rho=rho / self.queries_per_round)
+            (found,) = private.select_query(queries, score, rho=rho / self.queries_per_round)
             chosen.append(found.number)
-        return [self.queries[number] for number in chosen]
+        return [queries[number] for number in chosen]
+
+    def _within(self, cliques: Sequence[Clique]) -> QueryFamily:
+        known = self.queries
+        return (
+            known if len(cliques) == len(known.cliques) else replace(known, cliques=tuple(cliques))
+        )
 
     def _worst_marginals(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from margrave.domain import Domain
 from margrave.errors import InputError
+from margrave.mechanisms.repeated import Repeated
 from margrave.purposes import first_of, purposes_of, workload_for
 from margrave.workload import Workload
 
@@ -23,6 +24,8 @@ def serving(mechanism: Mechanism, texts: Iterable[str], domain: Domain) -> Mecha
     Raises:
         InputError: A purpose is not understood, or the mechanism has no use for the weights of marginals.
     """
+    if isinstance(mechanism, Repeated):
+        return replace(mechanism, mechanism=serving(mechanism.mechanism, texts, domain))
     purposes = purposes_of(texts, domain)
     if not purposes:
         return mechanism

@@ -15,7 +15,7 @@ from margrave.marginal.simplex import project_to_simplex
 from margrave.models.answers import Answers
 from margrave.models.copula.polychoric import completed, correlation_of, hermite_scores
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad
-from margrave.models.entries import EntryKind, kinds_of, not_taken
+from margrave.models.entries import EntryKind, check_kinds
 from margrave.models.measured_cells import MeasuredCellsFit
 from margrave.models.protocol import Needs
 from margrave.models.sampling import deal
@@ -74,11 +74,7 @@ class GaussianCopulaFit(MeasuredCellsFit):
     ) -> WeightsModel:
         """Return the records for a transcript; a column that was never measured is uniform."""
         _refuse_zeros(domain)
-        if lacking := not_taken(self, kinds_of(transcript)):
-            raise InputError(
-                f"A copula takes marginals, not {' or '.join(lacking)}.",
-                remedy="Fit the transcript with GraphicalFit() (margrave refit --fit graphical).",
-            )
+        check_kinds(self, transcript)
         total, groups = transcript.total(), common_groups(domain, transcript.evidence)
         coarse, evidence, within = compress(domain, transcript.evidence, groups)
         terms = [t for t in terms_of(coarse, evidence) if np.isfinite(t.scales).any()]

@@ -13,7 +13,7 @@ from margrave.errors import InputError
 from margrave.models.best_response.blocks import Blocks
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad
 from margrave.models.empty_codes import WithoutEmpty
-from margrave.models.entries import EntryKind
+from margrave.models.entries import EntryKind, check_kinds
 from margrave.models.genetic.fit import FEWEST, MOST
 from margrave.models.gum.consistency import consistent
 from margrave.models.gum.targets import CountTarget, likely_choices, possible_cells
@@ -21,7 +21,7 @@ from margrave.models.gum.update import PassSchedule, records_of
 from margrave.models.measured_cells import MeasuredCellsFit
 from margrave.models.protocol import Needs
 from margrave.models.sampling import deal
-from margrave.models.terms import Term, common_groups, compress, refuse_maps, terms_of
+from margrave.models.terms import Term, common_groups, compress, terms_of
 from margrave.models.weights.model import WeightsModel, empirical
 from margrave.transcript import Transcript
 
@@ -91,12 +91,7 @@ class GUMFit(MeasuredCellsFit):
         warm: Any = None,
     ) -> WeightsModel:
         """Return the records for a transcript, made from the start."""
-        if any(a.query.clique for a in transcript.answers):
-            raise InputError(
-                "GUMFit takes whole marginals, not answers of single queries.",
-                remedy="Fit the transcript with GeneticFit() (margrave refit --fit genetic).",
-            )
-        refuse_maps(transcript.evidence)
+        check_kinds(self, transcript)
         total = transcript.total()
         m = self.records or int(min(max(round(total), FEWEST), MOST))
         groups = common_groups(domain, transcript.evidence)

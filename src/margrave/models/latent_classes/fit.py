@@ -12,7 +12,7 @@ from margrave._fields import check_fields
 from margrave.domain import Domain
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.models.cost import Cost, FitLoad
-from margrave.models.entries import kinds_of, not_taken
+from margrave.models.entries import check_kinds
 from margrave.models.latent_classes.model import LatentClassModel
 from margrave.models.latent_classes.sampling import NoisyCells, sample
 from margrave.models.measured_cells import MeasuredCellsFit
@@ -113,11 +113,7 @@ class LatentClassFit(MeasuredCellsFit):
         progress: ShareProgress,
     ) -> MixtureModel:
         _refuse_zeros(domain)
-        if lacking := not_taken(self, kinds_of(transcript)):
-            raise InputError(
-                f"Latent classes take whole noisy marginals, not {' or '.join(lacking)}.",
-                remedy="Fit the transcript with GraphicalFit() (margrave refit --fit graphical).",
-            )
+        check_kinds(self, transcript)
         total = transcript.total()
         if not transcript.measurements:
             return MixtureModel(domain, total, np.ones((1, sum(domain.sizes))))

@@ -12,7 +12,7 @@ from margrave._fields import check_fields
 from margrave.domain import Domain
 from margrave.errors import InputError, ReleaseError
 from margrave.models.cost import Cost, FitLoad
-from margrave.models.entries import EntryKind
+from margrave.models.entries import EntryKind, check_kinds
 from margrave.models.graphical.estimation import Operator, dot, initial_potentials, minimize
 from margrave.models.local_consistency.model import PseudoMarginals
 from margrave.models.local_consistency.regions import RegionGraph, intersections, regions_of
@@ -76,11 +76,7 @@ class LocalConsistencyFit(SimpleFit):
         self, domain: Domain, transcript: Transcript, *, rng: np.random.Generator, warm: Any = None
     ) -> PseudoMarginals:
         """Return the pseudo-marginals of a transcript."""
-        if not all(m.query.is_identity for m in transcript.measurements):
-            raise InputError(
-                "This fit takes whole marginals and single cells, not groups of codes or other linear maps.",
-                remedy="Fit the transcript with GraphicalFit() (margrave refit --fit graphical).",
-            )
+        check_kinds(self, transcript)
         terms = [
             t for t in terms_of(domain, transcript.evidence, single_cells(transcript)) if t.clique
         ]

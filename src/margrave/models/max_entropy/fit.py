@@ -14,7 +14,7 @@ from margrave.domain import Domain
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.marginal import maximal
 from margrave.models.cost import Cost, FitLoad, calibration_cost
-from margrave.models.entries import EntryKind
+from margrave.models.entries import EntryKind, check_kinds
 from margrave.models.graphical import GraphicalFit
 from margrave.models.graphical.junction_tree import JunctionTree
 from margrave.models.graphical.state import GraphicalState
@@ -30,7 +30,6 @@ from margrave.types import Attribute, Clique, FloatArray
 
 #: Cells of the junction tree's cliques up to which a step is fast enough.
 MAX_TABLE_CELLS = 100_000
-UNKNOWN = "The posterior is of whole marginals that were measured, not of single queries or public readings."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,11 +199,7 @@ class MaxEntropyFit(Fit):
     def _problem(
         self, domain: Domain, transcript: Transcript
     ) -> tuple[Canonical, list[Term], MergedCodes]:
-        instead = (
-            "Fit with GraphicalFit() (margrave refit --fit graphical), and draw by the bootstrap."
-        )
-        if transcript.readings or any(a.query.clique for a in transcript.answers):
-            raise InputError(UNKNOWN, remedy=instead)
+        check_kinds(self, transcript)
         measurements = transcript.measurements
         groups = common_groups(domain, measurements)
         merged = MergedCodes({}, {}, {})

@@ -14,7 +14,7 @@ from margrave.errors import InputError
 from margrave.marginal.simplex import clip_and_rescale, project_to_simplex, rake
 from margrave.models.answers import Answers
 from margrave.models.cost import Cost, FitLoad
-from margrave.models.entries import kinds_of, not_taken
+from margrave.models.entries import check_kinds
 from margrave.models.measured_cells import MeasuredCellsFit
 from margrave.models.network.model import ConditionalTable, NetworkModel
 from margrave.models.protocol import Needs
@@ -63,11 +63,7 @@ class NetworkFit(MeasuredCellsFit):
     ) -> NetworkModel:
         """Return the network of the measured marginals; a column that was never measured is uniform."""
         _refuse_zeros(domain)
-        if lacking := not_taken(self, kinds_of(transcript)):
-            raise InputError(
-                f"A network takes whole noisy marginals, not {' or '.join(lacking)}.",
-                remedy="Fit the transcript with GraphicalFit() (margrave refit --fit graphical).",
-            )
+        check_kinds(self, transcript)
         measured = transcript.measurements
         answers = Answers(domain, transcript.total(), terms_of(domain, measured))
         known = {a for m in measured for a in m.clique}

@@ -14,7 +14,7 @@ from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.models.cost import CELLS_PER_MB, Cost, FitLoad
 from margrave.models.empty_codes import WithoutEmpty
-from margrave.models.entries import ALL, EntryKind
+from margrave.models.entries import ALL, EntryKind, check_kinds
 from margrave.models.particles.constraints import ConstraintPenalty, check_targets, with_targets
 from margrave.models.particles.descent import Descent, Schedule
 from margrave.models.particles.embedding import Embedding, check_nominal
@@ -132,6 +132,7 @@ class ParticleFit(SimpleFit):
         # Steps of a projection between rounds.
         steps = 1000
         self._check_domain(domain)
+        check_kinds(self, transcript)
         embedding, total = Embedding.of(domain, self.embedding), transcript.total()
         targets = targets_of(
             embedding,
@@ -214,6 +215,11 @@ class ParticleFit(SimpleFit):
     def with_penalties(self, penalties: Sequence[Penalty | ConstraintPenalty]) -> ParticleFit:
         """Return the fit with more penalties."""
         return replace(self, penalties=(*self.penalties, *penalties))
+
+    def on_learned(self, domain: Domain) -> ParticleFit:
+        """Return the fit without penalties on columns that the domain lacks."""
+        kept = tuple(p for p in self.penalties if set(domain).issuperset(p.attributes))
+        return replace(self, penalties=kept)
 
     def cost(self, domain: Domain, load: FitLoad) -> Cost:
         """Return the time of moving every particle towards every marginal, in every epoch."""

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from margrave.domain import Domain
-from margrave.errors import InputError
-from margrave.marginal import TOTAL, HalfSpace
 from margrave.marginal.axes import multiply_along
 from margrave.marginal.consistency import SignedMeasure, agreeing
 from margrave.marginal.counting import THREADS
@@ -18,7 +16,7 @@ from margrave.marginal.simplex import shares_within
 from margrave.models.particles.embedding import Embedding
 from margrave.models.particles.projection import PUBLISHED, QUICK, STEPS, projected, quantized
 from margrave.models.precision_means import PrecisionMeans, column_mean
-from margrave.models.terms import Evidence, Term, refuse_maps, terms_of
+from margrave.models.terms import Evidence, Term, terms_of
 from margrave.structural_zeros import joined
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray, IntArray
@@ -37,18 +35,6 @@ class Target:
     points: FloatArray
     shares: FloatArray
     weight: float
-
-
-def refuse_queries(transcript: Transcript) -> None:
-    """Raise an InputError for an answer that is of no whole marginal, but for the number of records and half-spaces."""
-    refuse_maps(transcript.evidence)
-    for answer in transcript.answers:
-        if answer.query != TOTAL and not isinstance(answer.query, HalfSpace):
-            raise InputError(
-                f"Particles are fitted to whole marginals, not to an answer such as that on {answer.query.describe}.",
-                remedy="Fit single queries with GraphicalFit() or EntropyProjectionFit() (margrave refit --fit"
-                " graphical, or histogram).",
-            )
 
 
 def targets_of(
@@ -74,7 +60,6 @@ def targets_of(
     min_mass_share = 1e-9
     # Cells below which a thread takes longer to start than the projections.
     max_serial_cells = 100
-    refuse_queries(transcript)
     published = recipe == PUBLISHED
     signed = signed_of(embedding.domain, transcript, shifted=consistent or not published)
     agreed = agreeing(embedding.domain, signed) if consistent else signed
