@@ -42,6 +42,7 @@ def check(context: Context) -> Iterator[Caveat]:
     for columns in dict.fromkeys(filter(None, by_name.values())):
         names = tuple(n for n, own in by_name.items() if own == columns)
         assert release is not None
+        assert release.transcript is not None
         least = min(e.fmi_privacy for e in context.estimates if e.name in names)
         hidden = " ".join(
             hidden_spread_words(release.schema, release.transcript, c) for c in columns
