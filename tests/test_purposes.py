@@ -20,6 +20,7 @@ from margrave.cli.main import run
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.inference import OLS, analyze
+from margrave.marginal import LinearMap
 from margrave.mechanisms import AIM, FEM, MST, MWEM, NAPSUMQ, PrivPGD
 from margrave.mechanisms.parts.serving import serving
 from margrave.models import NoModel
@@ -161,6 +162,39 @@ def test_a_purpose_by_groups_takes_the_verdict_of_its_groups(
     assert {g for g, reliable in of_groups.items() if not reliable} - {*grouped.rare} == {
         "ward = b", "ward = c"
     }  # fmt: skip
+
+
+def test_a_regression_takes_the_verdict_of_its_coefficients() -> None:
+    """Noise in a mean is in the intervals of coefficients; groups whose cells it hides are named."""
+    texts = "ols stay ~ C(ward)", "mean stay", "logistic stay > 4 ~ ward"
+    few = np.outer(np.ones(10, dtype=np.int64), [40, 40, 40, 10])
+    regression, mean, odds = verdicts_of(release_for(*texts, stay_ward=few))
+    assert mean.doubts == ("the mean of stay",)
+    assert regression.serves
+    assert odds.hidden == regression.hidden == ("ward = d",)
+    assert regression.words == (
+        "ols stay ~ C(ward): its marginal measured. The noise hides its coefficient of ward = d, which margrave analyze"
+        " marks."
+    )
+    (hidden,) = verdicts_of(release_for(texts[0], stay_ward=4 * few, scale=100.0))
+    assert hidden.warning == "each coefficient of ward is not reliable"
+
+
+def test_a_regression_on_merged_codes_is_not_served() -> None:
+    schema = Schema([Integer("stay", 0, 3), Categorical("ward", list("abcd"))])
+    groups = {"stay": np.array([0, 1, 2, 2]), "ward": np.array([0, 1, 2, 2])}
+    alone = measurement(("stay",), np.full(4, 4000), 1.0)
+    pair = replace(
+        measurement(("stay", "ward"), np.full((3, 3), 1500), 1.0), query=LinearMap(groups)
+    )
+    entries = Transcript((alone, measurement(("ward",), np.full(4, 4000), 1.0), pair))
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+    release = Release(
+        schema, absent, entries, fake_model.account_of(entries), Provenance("by hand")
+    )
+    found = verdict_on(release, PurposeSupport("ols stay ~ C(ward)", (), 1), ())
+    assert found.doubts == ("each relation of stay (rare codes were merged)",)
+    assert found.hidden == ("ward = c", "ward = d")
 
 
 def test_shares_and_groups_of_several_columns_have_verdicts_too() -> None:

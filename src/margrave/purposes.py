@@ -121,6 +121,21 @@ class Purpose:
         """Its columns."""
         return tuple(dict.fromkeys(a for c in self.cliques for a in c))
 
+    def coded(self, domain: Domain) -> frozenset[Attribute]:
+        """Return the columns of a regression that enter as categories alone, by ``C(...)``.
+
+        >>> domain = Domain.of({"price": 9, "type": 3, "area": 5})
+        >>> sorted(Purpose.of("ols price ~ area + C(type)", domain).coded(domain))
+        ['type']
+        """
+        if self.kind not in ("ols", "logistic"):
+            return frozenset()
+        right = parse(self.rest).right
+        every, by_value = (
+            columns_in(right, coded=coded, functions=domain.functions) for coded in (True, False)
+        )
+        return frozenset(every) - {*by_value}
+
     @property
     def groups(self) -> tuple[Attribute, ...]:
         """The columns after "by", whose codes make groups of the rows for a statistic of the outcome."""

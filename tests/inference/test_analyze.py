@@ -575,6 +575,10 @@ def test_a_share_lies_between_0_and_1() -> None:
         analyze(drawn, share, columns=("a",), bounds=(None, 1))["rare"].estimate
         == plain["rare"].estimate
     )
+    least = plain["rare"].estimate
+    near = analyze(drawn, share, columns=("a",), bounds={"rare": (least * 0.9999, 1)})
+    assert near["rare"].estimate > least
+    assert not any(n.startswith("Impossible") for n in near.notes), "both are written alike"
     for bounds in ((1, 0), (0, "1"), 3, {"rare": (0, 0)}):
         with pytest.raises(InputError, match="least and the greatest"):
             analyze(drawn, share, columns=("a",), bounds=bounds)  # type: ignore[arg-type]
@@ -780,6 +784,22 @@ def test_refits_and_their_counterparts_are_used_together() -> None:
     with pytest.raises(InputError, match="data set 4 of 12"):
         analyze(source, failing)
     assert analyze(source, failing, on_unstable="drop")["x"].used == 11
+
+
+def test_an_estimand_says_what_a_data_set_lacks() -> None:
+    """The remedy is not to correct the fit, which is not the caller's."""
+    empty, full = pa.table({"x": pa.nulls(9, pa.float64())}), pa.table({"x": np.arange(9.0)})
+    with pytest.raises(InputError) as told:
+        analyze([full, empty, full], Mean("x"), n=9)
+    assert str(told.value).startswith(
+        "The fit failed on data set 2 of 3 (no record has a value of column 'x'). Analyze another column or"
+    )
+    assert analyze([full, empty, full], Mean("x"), n=9, on_unstable="drop")["mean(x)"].used == 2
+    with pytest.raises(InputError) as told:
+        analyze([empty, empty], Mean("x"), n=9, on_unstable="drop")
+    assert str(told.value).startswith(
+        "The fit failed on all but 0 of 2 data sets (no record has a value of column 'x'). Analyze another column"
+    )
 
 
 # --- what an analysis shows

@@ -137,6 +137,26 @@ def test_values_that_were_merged_lose_their_relation() -> None:
     assert told(analyzed(release([("ill", "age")], {}), OLS("ill ~ age"))) == []
 
 
+def test_a_mean_whose_number_has_merged_codes_is_marked() -> None:
+    """The numbers of a release have none for these groups, and call them not reliable."""
+    groups = {"age": np.array([0, 1, 2, 3, 4, 4])}  # less than 5 % of the variance
+    of = release([("ill", "age")], groups)
+    found = analyzed(of, By(Mean("age"), "ill"))
+    assert [e.unreliable for e in found] == [("age",), ("age",)]
+    (note,) = (n for n in found.notes if "noisy counts alone" in n)
+    assert note.startswith(
+        "[!] By their noisy counts alone 2 of these 2 means are not reliable: age and ill were measured together in"
+        " merged codes only"
+    )
+    (part,) = analyzed(of, Mean("age", where={"ill": True}))
+    assert part.unreliable == ("age",)
+    (alone,) = analyzed(of, Mean("age"))
+    assert not alone.unreliable
+    (apart,) = analyzed(of, Mean("age", where={"region": "a"}))
+    assert apart.unmeasured
+    assert not apart.unreliable
+
+
 def test_which_codes_share_every_count() -> None:
     def of(*queries: dict[str, Any]) -> dict[str, tuple[tuple[int, ...], ...]]:
         entries = [

@@ -44,7 +44,7 @@ def test_a_mean(frame: pd.DataFrame) -> None:
     assert found.variances[0] == pytest.approx(x.var() / len(x))
     with pytest.raises(InputError, match="holds no numbers"):
         Mean("group")(frame)
-    with pytest.raises(ValueError, match="not missing"):
+    with pytest.raises(ValueError, match="no record has a value of column 'x'"):
         Mean("x")(frame.assign(x=np.nan))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,23 @@ def test_every_ready_model_takes_a_part(draws: Draws) -> None:
 def test_a_part_that_cannot_be_is_refused_first(draws: Draws, where: Any, why: str) -> None:
     with pytest.raises(InputError, match=why.replace("(", r"\(")):
         analyze(draws, Mean("age", where=where))
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        Mean("patient"),
+        Mean("age", where={"patient": "1"}),
+        By(Mean("age"), "patient"),
+        OLS("age ~ C(patient)"),
+        "mean age by patient",
+    ],
+    ids=str,
+)
+def test_the_person_id_column_is_named_as_such(draws: Draws, fit: Any) -> None:
+    known = replace(draws, schema=replace(draws.schema, person="patient"))
+    with pytest.raises(InputError, match=r"'patient'.*the person ID column"):
+        analyze(known, fit)
 
 
 def test_an_empty_part_is_an_error_of_that_data_set() -> None:

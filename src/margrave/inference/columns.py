@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,18 +17,34 @@ from margrave.schema.categorical import NO, TRUTHS, YES
 from margrave.schema.column import abbreviate
 from margrave.types import FloatArray
 
-#: Attribute of a frame: the columns that the schema leaves out.
-IGNORED = "ignored"
+#: Attribute of a frame: the schema, which may name columns that the frame does not have.
+SCHEMA = "schema"
 
 
 def column_of(frame: pd.DataFrame, name: str) -> pd.Series:
     """Return the column of that name. Raises `InputError` if the frame has none."""
+    check_not_person_id([name], frame)
     if not isinstance(name, str) or name not in frame.columns:
         raise InputError(
             f"There is no column {name!r}.",
-            remedy=other_column(name, [*map(str, frame.columns)], frame.attrs.get(IGNORED, ())),
+            remedy=other_column(name, [*map(str, frame.columns)], ignored_in(frame)),
         )
     return frame[name]
+
+
+def ignored_in(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Return the columns that the schema of a frame leaves out; none without a schema."""
+    return tuple(getattr(frame.attrs.get(SCHEMA), "ignore", ()))
+
+
+def check_not_person_id(names: Iterable[str], frame: pd.DataFrame) -> None:
+    """Raise `InputError` if one of some names is the person ID column, which no data set has."""
+    person = getattr(frame.attrs.get(SCHEMA), "person", None)
+    if person is not None and person in [*names]:
+        raise InputError(
+            f"{person!r} is the person ID column, which is never synthesized.",
+            remedy=f"Name another column. The columns are: {', '.join(map(str, frame.columns))}.",
+        )
 
 
 def numeric_column(frame: pd.DataFrame, name: str) -> pd.Series:
@@ -52,14 +68,14 @@ def numbers_in(frame: pd.DataFrame, name: str) -> FloatArray:
     """
     x = numeric_column(frame, name).dropna().to_numpy(dtype=np.float64)
     if len(frame):
-        check_count(len(x), name)
+        check_count(len(x), f"column {name!r}")
     return np.asarray(x)
 
 
-def check_count(n: int, name: str) -> None:
-    """Raise `ValueError` if n values are too few for a variance."""
+def check_count(n: int, columns: str) -> None:
+    """Raise `ValueError` if the n records with a value of some columns are too few for a variance."""
     if n < 2:
-        raise ValueError(f"column {name!r} has {n} values that are not missing")
+        raise ValueError(f"{'only one record has' if n else 'no record has'} a value of {columns}")
 
 
 def value_of(column: pd.Series, name: str, value: Any) -> Any:

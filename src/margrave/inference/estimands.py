@@ -152,7 +152,7 @@ class Proportion(_OfValue):
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         has = indicator(column_of(self.part(frame), self.column), self.column, self.value).dropna()
         n, count = len(has), int(has.sum())
-        check_count(n, self.column)
+        check_count(n, f"column {self.column!r}")
         shrunk = (count + 0.5) / (n + 1.0)
         variance = shrunk * (1.0 - shrunk) / n
         return self._of_value(self._name, count / n, variance, bounds=(0.0, 1.0))
@@ -288,7 +288,7 @@ class Correlation(_Quantity):
         frame = self.part(frame)
         both = np.stack([numeric_column(frame, self.x), numeric_column(frame, self.y)])
         both = both[:, np.isfinite(both).all(axis=0)]
-        check_count(both.shape[1], f"{self.x} with {self.y}")
+        check_count(both.shape[1], f"both {self.x!r} and {self.y!r}")
         with np.errstate(invalid="ignore"):  # NaN of a constant column is reported
             u, v = (both - both.mean(axis=1, keepdims=True)) / both.std(axis=1, keepdims=True)
         r = float((u * v).mean())

@@ -108,7 +108,7 @@ class Estimate:
         floored: The rule gave a T below that of the real records alone.
         bias: The bias that refits show; ``corrected`` says that it was taken off.
         unmeasured: Columns it is about that were never measured together: it assumes a relation.
-        below_noise: Columns it is about whose cells are smaller than the noise in all marginals.
+        below_noise: Columns it is about whose cells, or those of a level, are small beside the noise in all marginals.
         mostly_noise: Columns whose spread the noise hides, so that it is noise for the most part.
         unreliable: Its column, if the release states the same number and calls it not reliable.
         coarse: Columns whose bins are too wide for its interval.

@@ -8,7 +8,7 @@ from margrave.errors import InputError
 from margrave.inference.estimands import By, Correlation, Mean, Quantile, Total
 from margrave.inference.fitted import Estimand
 from margrave.inference.regression import OLS, Logistic
-from margrave.purposes import Purpose
+from margrave.purposes import Purpose, check_not_person
 from margrave.schema import Schema
 
 
@@ -32,6 +32,7 @@ def analysis_of(fit: Any, source: Any) -> Any:
             "An analysis in words needs a release, whose columns it names.",
             remedy='Give an estimand, such as Mean("stay").',
         )
+    check_not_person([fit], schema.person)
     return _estimand(Purpose.of(fit, schema.domain))
 
 

@@ -30,8 +30,9 @@ from margrave.formula import (
     written,
 )
 from margrave.inference.columns import (
-    IGNORED,
     check_in_schema,
+    check_not_person_id,
+    ignored_in,
     is_number,
     is_truth,
     levels_of,
@@ -66,7 +67,9 @@ class _Regression(SubsetEstimand):
         """Raise `InputError` unless the formula names columns of kinds that fit."""
         _need_libraries()
         self.check_where(frame, schema)
-        tree = check_formula(self.formula, list(frame.columns), frame.attrs.get(IGNORED, ()))
+        known = parse(self.formula)
+        check_not_person_id([*columns_in(known.left), *columns_in(known.right)], frame)
+        tree = check_formula(self.formula, list(frame.columns), ignored_in(frame))
         self._outcome(frame, tree.left)
         check_terms(tree.right, frame)
 

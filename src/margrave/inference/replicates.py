@@ -18,14 +18,19 @@ from margrave.inference.fitted import Fitted, numbered
 from margrave.types import AnyArray, FloatArray, IntArray
 
 Fit = Callable[[pd.DataFrame], Any]
+
 OnUnstable = Literal["report", "drop"]
 
 
 @dataclass
 class Runs:
-    """Results of a fit, its failures and its warnings, by number of the data set."""
+    """Results of a fit, its failures and its warnings, by number of the data set.
+
+    ``is_estimand`` means that a `ValueError` of the fit says what the data set lacks for it.
+    """
 
     on_unstable: OnUnstable
+    is_estimand: bool = False
     results: dict[int, Any] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
     warned: Counter[str] = field(default_factory=Counter)
@@ -51,10 +56,12 @@ class Runs:
         except MargraveError:
             raise
         except Exception as error:
-            why = f"{type(error).__name__}: {error}"
+            lacks = self.is_estimand and isinstance(error, ValueError)
+            why = str(error) if lacks else f"{type(error).__name__}: {error}"
             if self.on_unstable == "report":
                 raise InputError(
-                    f"The fit failed on data set {i + 1} of {of} ({why}).", remedy=_remedy_for(why)
+                    f"The fit failed on data set {i + 1} of {of} ({why}).",
+                    remedy=_remedy_for(why, lacks),
                 ) from error
             self.failures[i] = why
 
@@ -89,8 +96,11 @@ def run_all(
         progress((i + 1) / m)
     for runs in (r for r in every if len(r.results) < 2):
         raise InputError(
-            f"The fit failed on all but {len(runs.results)} of {m} data sets.",
-            remedy=f"The first: {next(iter(runs.failures.values()))}",
+            f"The fit failed on all but {len(runs.results)} of {m} data sets"
+            f" ({next(iter(runs.failures.values()))}).",
+            remedy="Analyze another column or a larger part of the rows."
+            if runs.is_estimand
+            else "Correct the fit.",
         )
 
 
@@ -105,7 +115,12 @@ def _columns_used(every: Sequence[Runs], frames: Frames) -> frozenset[str] | Non
     return frames.with_origins(found)
 
 
-def _remedy_for(why: str) -> str:
+def _remedy_for(why: str, lacks: bool) -> str:
+    if lacks:
+        return (
+            "Analyze another column or a larger part of the rows, or leave such data sets out with"
+            ' on_unstable="drop" (--drop-unstable).'
+        )
     if "endog has evaluated to an array with multiple columns" in why:
         return (
             "An outcome must be a number there: frame.assign(ill=frame.ill.astype(int)), or of a text"

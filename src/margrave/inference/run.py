@@ -16,7 +16,7 @@ from margrave.inference.caveats import caveats_of, flagged
 from margrave.inference.caveats.bins import bins_of, bounds_of
 from margrave.inference.caveats.context import AnalysisSettings, Columns, Context
 from margrave.inference.caveats.stated import with_open_ends
-from margrave.inference.columns import IGNORED
+from margrave.inference.columns import SCHEMA
 from margrave.inference.combine import Mixture, combine, mix
 from margrave.inference.datasets import (
     DataSets,
@@ -177,7 +177,7 @@ def analyze_several(
         )
         own = draws.released()
         tables = [draws] if own is None else [draws, own]
-        every = [[Runs(on_unstable) for _ in analyses] for _ in tables]
+        every = [[Runs(on_unstable, isinstance(f, Estimand)) for f in analyses] for _ in tables]
         reading = [_reading(fit) for fit in analyses]
         names = _named(analyses, columns, draws, frames)
         for i, (runs, lot) in enumerate(zip(every, tables, strict=True)):
@@ -284,7 +284,7 @@ def _open(
         empty = pa.schema([pa.field(c.name, c.type) for c in schema.output_columns]).empty_table()
         for fit in (f for f in fits if isinstance(f, Estimand)):
             frame = Frames.of_schema(schema).of(empty)
-            frame.attrs[IGNORED] = tuple(schema.ignore)
+            frame.attrs[SCHEMA] = schema
             fit.check(frame, schema)
 
     def report(stage: str, fraction: float) -> None:

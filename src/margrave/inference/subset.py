@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from margrave.errors import InputError
-from margrave.inference.columns import column_of, value_of
+from margrave.inference.columns import check_not_person_id, column_of, value_of
 from margrave.inference.fitted import Estimand
 from margrave.release.conditions import Condition, codes_of, in_words, with_missing
 from margrave.schema import Schema
@@ -50,6 +50,7 @@ class SubsetEstimand(Estimand):
             raise InputError(
                 f"where is {self.where!r}.", remedy='Give columns and values, such as {"sex": "F"}.'
             )
+        check_not_person_id(self.conditions, frame)
         for name, condition in self.conditions.items():
             if schema is not None:
                 codes_of(schema, name, condition)
@@ -59,7 +60,8 @@ class SubsetEstimand(Estimand):
         """Return the analysis with None in place of the schema's missing-value codes."""
         if not self.conditions or not isinstance(self.conditions, Mapping):
             return self
-        return replace(self, where=with_missing(schema, self.conditions))
+        known = {a: wanted for a, wanted in self.conditions.items() if a in schema.domain}
+        return replace(self, where={**self.conditions, **with_missing(schema, known)})
 
     def part(self, frame: pd.DataFrame, *, empty: bool = False) -> pd.DataFrame:
         """Return the records selected. Without ``empty``, none at all are a `ValueError`."""

@@ -10,11 +10,17 @@ from margrave.bounds.gls import Unbiased
 from margrave.marginal import covers
 from margrave.purposes import Purpose
 from margrave.ratios import percent
-from margrave.release.beyond_bounds import has_bounds_of_another_run, possible_limits
-from margrave.release.diagnostics import summed_together
+from margrave.release.beyond_bounds import (
+    columns_of_another_run,
+    has_bounds_of_another_run,
+    possible_limits,
+)
+from margrave.release.diagnostics import merged_together, summed_together
 from margrave.release.hidden_spread import hidden_spreads
+from margrave.release.merged_codes import loses_relation
 from margrave.release.number import ColumnNumber
 from margrave.release.numbers import (
+    group_name,
     headlines,
     numbers_by,
     numbers_of,
@@ -22,7 +28,7 @@ from margrave.release.numbers import (
 )
 from margrave.release.purposes import PurposeSupport
 from margrave.release.release import Release
-from margrave.release.small_cells import cell_sizes, is_below_noise
+from margrave.release.small_cells import cell_sizes, is_below_noise, small_levels, sum_sizes
 from margrave.schema import Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.remedies import bins_remedy, bounds_remedy
@@ -39,6 +45,7 @@ class PurposeVerdict:
         cliques: Its marginals; none if a column of it was left out of the release.
         doubts: The numbers and the marginals that are not reliable, in words.
         rare: The groups that may have no rows, by their noisy count; they have no verdict.
+        hidden: The groups whose coefficients of a regression are not reliable, while others are.
         by: The columns of the groups.
         remedy: What would make the numbers of its groups reliable, in a sentence; empty without groups or doubts.
     """
@@ -49,6 +56,7 @@ class PurposeVerdict:
     rare: tuple[str, ...] = ()
     by: tuple[Attribute, ...] = ()
     remedy: str = ""
+    hidden: tuple[str, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -65,7 +73,10 @@ class PurposeVerdict:
 
     @property
     def gap(self) -> str:
-        """A sentence that names the groups without a verdict; empty without such groups."""
+        """A sentence that names the groups without a verdict, or without a coefficient; empty without such groups."""
+        if self.hidden:
+            some = f"its coefficient{'s' if len(self.hidden) > 1 else ''} of {listed_within(self.hidden)}"
+            return f"The noise hides {some}, which margrave analyze marks."
         if not self.rare:
             return ""
         some = f"{counted(len(self.rare), 'group')} of {', '.join(self.by)} that may have no rows"
@@ -86,9 +97,10 @@ def purpose_verdicts(
     """Return the verdict on each purpose of a release.
 
     A mean, a total, a quantile or a share rests on that very number: of all rows, or in each of its groups. Groups that
-    may have no rows have no verdict. A regression rests on the mean of each number, and on the largest share of each
-    column of categories. A marginal of several columns is not reliable if the noise exceeds its average cell, unless
-    sums were measured in its place, or the numbers of groups state the noise.
+    may have no rows have no verdict. A regression is judged by what ``analyze`` marks: numbers whose spread or whose
+    ends are not known, merged codes, and groups whose cells the noise hides. Coefficients of some groups are named, and
+    those of all groups are a doubt. A marginal of several columns is not reliable if the noise exceeds its average
+    cell, unless sums were measured in its place, or the numbers of groups state the noise.
 
     Args:
         release: The release.
@@ -115,17 +127,62 @@ def verdict_on(
             schema, transcript, release.model, 0.95, [purpose.outcome],
             quantiles=_quantiles(purpose),
         )  # fmt: skip
+    own = [n for n in _own_numbers(purpose, schema, numbers) if not n.reliable]
+    coefficients, hidden = tuple[str, ...](), tuple[str, ...]()
+    if purpose.kind in ("ols", "logistic", "correlation"):
+        own = [n for n in own if _moves_slopes(release, n)]
+        coefficients, hidden = _coefficients(release, purpose)
     sizes = cell_sizes(schema.domain, transcript)
     sums = summed_together(schema.domain, transcript) if purpose.takes_sums else ()
     doubts = (
-        *(_words(n) for n in _own_numbers(purpose, schema, numbers) if not n.reliable),
+        *(_words(n) for n in own),
+        *coefficients,
         *(
             f"the marginal of {', '.join(clique)}"
             for clique in purpose.cliques
             if len(clique) > 1 and is_below_noise(sizes, clique) and not covers(sums, clique)
         ),
     )
-    return PurposeVerdict(support, purpose.cliques, doubts)
+    return PurposeVerdict(support, purpose.cliques, doubts, hidden=hidden)
+
+
+def _moves_slopes(release: Release, n: ColumnNumber) -> bool:
+    """Return whether what makes a mean not reliable moves slopes too: its noise alone does not."""
+    if n.statistic != "mean":
+        return False
+    another = (c.name for c in columns_of_another_run(release.schema))
+    wide = hidden_spreads(release.schema, release.transcript)
+    return bool(n.clipping) or n.may_hide_values or n.column in (*another, *wide)
+
+
+def _coefficients(release: Release, purpose: Purpose) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of a regression without a reliable coefficient, in words, and groups without one of others."""
+    schema, transcript, domain = release.schema, release.transcript, release.schema.domain
+    merged, unbiased = merged_together(domain, transcript), Unbiased(domain, transcript)
+    sizes = cell_sizes(domain, transcript)
+    sizes += sum_sizes(domain, transcript) if purpose.takes_sums else ()
+    doubts, hidden = list[str](), list[str]()
+    for name in purpose.columns:
+        column, sets = schema.column(name), merged.get(name, ())
+        if isinstance(column, NUMERIC_KINDS) and name not in purpose.coded(domain):
+            counts = unbiased.estimate((name,)) if sets else None
+            if counts is not None and loses_relation(column, sets, counts.values):
+                doubts.append(f"each relation of {name} (rare codes were merged)")
+        elif name != purpose.outcome:
+            small = {code for codes in sets for code in codes}.union(
+                *(
+                    small_levels(domain, transcript, sizes, clique, name)
+                    for clique in purpose.cliques
+                    if {name, purpose.outcome} <= set(clique)
+                )
+            )
+            levels = range(column.size - column.missing)
+            own = [group_name(column, code) for code in levels if code in small]
+            if len(own) < len(levels) - 1:
+                hidden += own
+            elif own:
+                doubts.append(f"each coefficient of {name}")
+    return tuple(doubts), tuple(hidden)
 
 
 def _by_groups(release: Release, support: PurposeSupport, purpose: Purpose) -> PurposeVerdict:

@@ -9,11 +9,13 @@ from itertools import combinations
 
 import numpy as np
 
+from margrave.bounds.gls import Unbiased
 from margrave.bounds.weighted_sums import summed_columns
 from margrave.domain import Domain
 from margrave.release.diagnostics import with_followers
+from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO
 from margrave.transcript import Measurement, Transcript
-from margrave.types import Clique
+from margrave.types import Attribute, Clique
 
 #: The columns of a marginal, and the expected count of its cells over their noise scale.
 CellSize = tuple[Clique, float]
@@ -60,6 +62,30 @@ def sums_measured(domain: Domain, transcript: Transcript) -> tuple[tuple[Clique,
     )
 
 
+def sum_sizes(domain: Domain, transcript: Transcript) -> tuple[CellSize, ...]:
+    """Return the size of the average cell for each marginal with weighted sums of one column, in noise scales.
+
+    The noise is that at which cells would give a sum as noisy as the one that was measured.
+
+    Args:
+        domain: Its structural zeros leave out impossible cells.
+        transcript: Its row count is n.
+
+    Returns:
+        For each, its columns and n · ‖weights‖ / (cells · scale), by the first of its sums.
+
+    Privacy:
+        None spent.
+    """
+    n, found = transcript.total(), list[CellSize]()
+    for m in transcript.measurements:
+        columns = summed_columns(m, domain)
+        if len(columns) == 1 and not m.query.groups:
+            weights = np.linalg.norm(m.query.matrices[columns[0]][0].astype(np.float64))
+            found.append((m.clique, float(n * weights / (domain.possible(m.clique) * m.scale))))
+    return tuple(found)
+
+
 def pooled_size(sizes: Iterable[CellSize], columns: Clique) -> float:
     """Return the size of the average cell, in noise scales, of all marginals with some columns.
 
@@ -87,6 +113,39 @@ def is_below_noise(sizes: Iterable[CellSize], columns: Clique) -> bool:
         (True, False)
     """
     return 0.0 < pooled_size(sizes, columns) < 1.0
+
+
+def small_levels(
+    domain: Domain,
+    transcript: Transcript,
+    sizes: Iterable[CellSize],
+    columns: Clique,
+    by: Attribute,
+) -> frozenset[int]:
+    """Return the codes of a column at which the average cell of several columns is small beside its noise.
+
+    It is if its expected count is within three noise scales of zero. Such cells are fewer than those of a whole
+    marginal, so that the noise of one hardly makes up for that of another.
+
+    Args:
+        domain: The domain of the release.
+        transcript: Its noisy counts say which share of the rows has each code.
+        sizes: The sizes of the release's marginals, and of sums if these serve in place of cells.
+        columns: Several columns, with ``by``.
+        by: The column of the codes.
+
+    Returns:
+        The codes. None if no marginal has all the columns, or ``by`` has no noisy counts.
+
+    Privacy:
+        None spent.
+    """
+    size, unbiased = pooled_size(sizes, columns), Unbiased(domain, transcript)
+    estimate = unbiased.estimate((by,)) if unbiased.supports((by,)) else None
+    if estimate is None or not 0.0 < size < math.inf:
+        return frozenset()
+    own = size * estimate.values / max(float(estimate.values.mean()), 1.0)
+    return frozenset(np.flatnonzero(own < MAX_DEVIATIONS_FROM_ZERO).tolist())
 
 
 def hidden_pairs(sizes: Iterable[CellSize]) -> frozenset[Clique]:

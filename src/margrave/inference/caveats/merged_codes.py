@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from margrave.errors import InputError
 from margrave.inference.caveats.context import Context
@@ -15,6 +12,7 @@ from margrave.inference.estimate import Caveat
 from margrave.inference.fitted import Basis
 from margrave.release.conditions import Condition, codes_of, cut_of
 from margrave.release.draws import MERGED, SHARED, Draws
+from margrave.release.merged_codes import loses_relation
 from margrave.schema import Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.types import Attribute, Clique
@@ -69,9 +67,6 @@ class MergedColumn:
 
 def merged(context: Context) -> tuple[MergedColumn, ...]:
     """Return the merged codes of the analysis's columns; of one column alone all were counted."""
-    # Share of a column's variance within merged codes that matters to an analysis of its values:
-    # a slope on the column is too small by that share.
-    min_variance_lost = 0.05
     release, basis = context.release, context.basis
     if release is None or basis is None or len(set(basis.columns)) < 2:
         return ()
@@ -81,7 +76,7 @@ def merged(context: Context) -> tuple[MergedColumn, ...]:
         conditions = dict(basis.conditions)
         always = column in conditions and codes.separates(conditions[column])
         by_value = basis.kind != "function" and column in valued(basis, release.schema)
-        lossy = by_value and _variance_lost(release, column) > min_variance_lost
+        lossy = by_value and _loses_relation(release, column)
         found.append(MergedColumn(release.schema, column, codes.sets, always, lossy))
     return tuple(found)
 
@@ -129,20 +124,9 @@ def _merged_words(columns: Iterable[MergedColumn]) -> str:
     return f"{MERGED}: {', '.join(m.words for m in columns)}. {SHARED}"
 
 
-def _variance_lost(draws: Draws, column: Attribute) -> float:
-    """Return the share of a column's variance within merged codes, by the first distribution."""
-    line = draws.schema.column(column)
-    if not isinstance(line, NUMERIC_KINDS):
-        return 0.0
-    counts = next(draws.models()).project((column,)).values[: line.cells.count]
-    middle, kinds = np.mean(line.cells.extremes, axis=0), np.arange(len(counts))
-    for codes in draws.merged[column]:
-        kinds[[c for c in codes if c < len(counts)]] = codes[0]
-    within = sum(_scatter(counts[kinds == k], middle[kinds == k]) for k in np.unique(kinds))
-    whole = _scatter(counts, middle)
-    return float(within / whole) if whole > 0 else 0.0
-
-
-def _scatter(counts: Any, values: Sequence[float] | Any) -> float:
-    n = counts.sum()
-    return float(counts @ (values - counts @ values / n) ** 2) if n > 0 else 0.0
+def _loses_relation(draws: Draws, name: Attribute) -> bool:
+    """Return whether the merged codes of a column matter to a slope on it, by the first distribution."""
+    column = draws.schema.column(name)
+    return isinstance(column, NUMERIC_KINDS) and loses_relation(
+        column, draws.merged[name], next(draws.models()).project((name,)).values
+    )

@@ -202,7 +202,7 @@ def _tail(ratio: float, m: int) -> float:
 def at_bounds(context: Context) -> Iterator[Caveat]:
     """Yield estimates that were moved to a bound, and intervals that were cut off there."""
     both = [p for p in zip(context.uncut, context.estimates, strict=True) if p[1].has_interval]
-    moved = [(b, e) for b, e in both if b.estimate != e.estimate]
+    moved = [(b, e) for b, e in both if figure(b.estimate, 3) != figure(e.estimate, 3)]
     if moved:
         each = [
             f"{e.name} came out at {figure(b.estimate, 3)}, and is given as {figure(e.estimate)}"

@@ -10,6 +10,7 @@ from margrave.errors import InputError
 from margrave.inference.caveats.context import Context
 from margrave.inference.estimands import By, Mean, Proportion, Quantile, Total
 from margrave.inference.estimate import Estimate, WholeBins
+from margrave.marginal import covers
 from margrave.ratios import percent
 from margrave.release import ColumnNumber
 from margrave.release.conditions import Condition, codes_of, cut_of
@@ -23,7 +24,8 @@ Stated = Mean | Total | Quantile | Proportion
 def numbers_by_estimate(context: Context) -> dict[str, ColumnNumber]:
     """Return, by estimate, the number of the release that states the same; others have none.
 
-    These are means, totals, quantiles and shares of categories, of all records or of one code of another column.
+    These are means, totals, quantiles and shares of categories, of all records or of one code of another column. A
+    number without an interval is among them if its columns were measured together, but in merged codes.
     """
     fit, release = context.trial.fit, context.release
     of = fit.model if isinstance(fit, By) else fit
@@ -45,18 +47,20 @@ def numbers_by_estimate(context: Context) -> dict[str, ColumnNumber]:
         schema, release.transcript, release.answers, context.settings.level, [of.column], by,
         quantiles={statistic: of.p} if isinstance(of, Quantile) else {},
     )  # fmt: skip
+    merged = columns & release.merged.keys() and covers(release.together, tuple(columns))
     groups: dict[str | None, ColumnNumber] = {
-        n.group: n for n in numbers if n.statistic == statistic and n.low is not None
+        n.group: n for n in numbers if n.statistic == statistic and (merged or n.low is not None)
     }
     found = {name: groups.get(_group(schema, *pair)) for name, pair in conditions.items()}
     return {name: n for name, n in found.items() if n is not None}
 
 
 def quantiles_by_estimate(context: Context) -> dict[str, ColumnNumber]:
-    """Return the numbers of ``numbers_by_estimate`` that are quantiles of numeric columns."""
+    """Return the numbers of ``numbers_by_estimate`` that are quantiles of numeric columns, with an interval."""
     fit = context.trial.fit
-    is_quantile = isinstance(fit.model if isinstance(fit, By) else fit, Quantile)
-    return context.once(numbers_by_estimate) if is_quantile else {}
+    if not isinstance(fit.model if isinstance(fit, By) else fit, Quantile):
+        return {}
+    return {name: n for name, n in context.once(numbers_by_estimate).items() if n.low is not None}
 
 
 def with_open_ends(context: Context, bins: WholeBins | None) -> Context:

@@ -37,12 +37,21 @@ def check(context: Context) -> Iterator[Caveat]:
     assert release is not None
     of = fit.model if isinstance(fit, By) else fit
     kind = "share" if isinstance(of, Proportion) else first.statistic
+    by = first.group.partition(" = ")[0]
     text = (
         f"By their noisy counts alone {len(names)} of these {len(context.names)} {kind}s"
-        f" {'is' if len(names) == 1 else 'are'} not reliable."
+        f" {'is' if len(names) == 1 else 'are'} not reliable"
         if isinstance(fit, By)
-        else f"By its noisy counts alone this {kind} is not reliable: {first.words}."
+        else f"By its noisy counts alone this {kind} is not reliable"
     )
+    if first.low is None:
+        yield Caveat(
+            "not reliable", names, True,
+            f"{text}: {first.column} and {by} were measured together in merged codes only, which share one count. Fewer"
+            f" codes, or a larger budget, keep them apart.",
+        )  # fmt: skip
+        return
+    text += "." if isinstance(fit, By) else f": {first.words}."
     of_others = (
         isinstance(of, Proportion)
         and of.value is not None
@@ -55,7 +64,6 @@ def check(context: Context) -> Iterator[Caveat]:
         if isinstance(fit, By)
         else "If that interval disagrees with the one here, take that interval."
     )
-    by = first.group.partition(" = ")[0]
     them = "them" if isinstance(fit, By) else "it"
     where = f" margrave numbers{f' --by {by}' if by else ''} shows {them}."
     yield Caveat(
