@@ -117,12 +117,16 @@ def test_its_mechanism_and_fit_pass_the_checks(outside: Path) -> None:
 
 
 def test_the_files_of_a_new_mechanism_pass_the_checks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(["new", "mechanism", "comet"]) == 0
     assert run(["new", "mechanism", "comet"]) != 0, "existing files are not changed"
     assert run(["new", "mechanism", "No-Name"]) != 0
+    for taken in ("class", "none", "aim", "private-gsd"):
+        assert run(["new", "mechanism", taken]) != 0
+        assert f"Choose another name, such as my-{taken}" in capsys.readouterr().err
+    assert {p.name for p in tmp_path.iterdir()} == {"comet.py", "test_comet.py"}
     monkeypatch.syspath_prepend(tmp_path)
     names: dict[str, Any] = {}
     exec((tmp_path / "test_comet.py").read_text("utf-8"), names)

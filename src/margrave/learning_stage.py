@@ -86,7 +86,8 @@ def rows_to_learn(
         shown = rows_to_show(Gaussian.scale_for(share * LearningShares.extent, unit))
         least = max(least, shown)
         words.append(
-            f"of a number, date or time about {shown:,} rows must lie between some value and its double"
+            f"of a number, date or time about {shown:,} rows must lie between some value and its double (dates and"
+            " times are counted from 1970, elapsed times from their start)"
         )
     needed = most_frequent * least
     if not words or (rows is not None and rows >= needed):
@@ -157,14 +158,18 @@ def learn_columns(
             if isinstance(e, ColumnAnswer) and e.column in hidden and isinstance(e.query, LineCells)
         ]
         without = (
-            'Resume the run with --unlearnable drop (in Python unlearnable="drop") to go on without them.'
+            "Resume the run by the same command with --resume --unlearnable drop (in Python resume=True,"
+            ' unlearnable="drop") to go on without them: nothing is paid twice.'
             if resumable
             else 'A run with --unlearnable drop (in Python unlearnable="drop") goes on without them.'
         )
+        if len(hidden) == len(schema.columns):
+            without = "No other column is left."
         raise UnlearnableError(
-            " ".join([f"The noise hides where the values of {names} lie.", *rare]),
+            f"The noise hides where the values of {names} lie.",
             columns=hidden,
-            remedy=f"Public bounds or categories, more epsilon or fewer columns to learn help. {without}",
+            remedy=f"{without} Public bounds or categories, a larger epsilon or fewer columns to learn help, in a new"
+            f" run that is charged anew. {' '.join(dict.fromkeys(rare))}",
         )
     private.adopt(
         learning.declared(schema, first_scale(mechanism, schema.domain, rest, private.unit))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from margrave.error_sanitizer import failure_of
-from margrave.errors import LedgerError, UnfinishedError
+from margrave.errors import LedgerError, MargraveError, UnfinishedError, UnlearnableError
 from margrave.models import NoModel
 from margrave.privacy import Private
 from margrave.provenance import Provenance
@@ -50,34 +50,52 @@ def answers_kept(attempt: Attempt, *, resumable: bool, sealed: bool = False) -> 
         ):
             raise
         words = failure_of(error).words
+        reason, advice = words, ""
+        if isinstance(error, MargraveError):
+            reason, advice = error.message, error.remedy or ""
         if sealed:
-            words = "the run was sealed"
+            words = reason = "the run was sealed"
+            advice = ""
         account = gate.account()
         spent = f"rho {float(account.rho_spent):.6g} of {float(account.rho_budget):.6g}"
-        release = attempt.release or _release_of(gate, attempt.provenance, words)
+        release = attempt.release or _release_of(
+            gate, attempt.provenance, reason, advice, resumable=resumable
+        )
         raise UnfinishedError(
             f"The run failed after {spent} was spent: {words.rstrip('.')}.",
-            remedy=_remedy(release, resumable=resumable),
+            remedy=_remedy(
+                release,
+                resumable=resumable,
+                says_how=isinstance(error, UnlearnableError) and not sealed,
+            ),
             release=release,
         ) from error
 
 
-def _remedy(release: Release, *, resumable: bool) -> str:
+def _remedy(release: Release, *, resumable: bool, says_how: bool) -> str:
     kept = "Nothing paid for is lost: this error's release holds every noisy answer."
     if release.transcript.counts_something:
         kept += " Its refit(...) fits a model to them at no cost."
+    if resumable and says_how:
+        return kept
     if resumable:
         return f"{kept} Once the cause is gone, resume=True with the same journal goes on and pays nothing twice."
     return f'{kept} The run cannot be resumed, because it has no journal: pass journal="FILE" to the next one.'
 
 
-def _release_of(gate: Private, provenance: Provenance, words: str) -> Release:
+def _release_of(
+    gate: Private, provenance: Provenance, reason: str, advice: str, *, resumable: bool
+) -> Release:
     transcript = gate.transcript
     account = gate.account()
     free = PublicTotal | PublicReading
     answered = sum((entry.rho for entry in transcript if not isinstance(entry, free)), Fraction(0))
     stopped = bool(gate.remaining) or account.rho_spent != answered
-    model = NoModel(gate.domain, transcript.total(), f"the run failed ({words})")
+    remedy = NoModel.refit
+    if not transcript.counts_something:
+        go_on = "Resume the run from its journal." if resumable else "Make another run."
+        remedy = f"It holds no marginal that a model could be fitted to. {advice or go_on}"
+    model = NoModel(gate.domain, transcript.total(), f"the run failed: {reason}", remedy=remedy)
     return Release(
         gate.schema, model, transcript, account, replace(provenance, stopped_early=stopped)
     )

@@ -159,7 +159,7 @@ def _check_max_rows(max_rows: int) -> None:
     max_rows_per_person = 1_000_000
     if type(max_rows) is not int or not 1 <= max_rows <= max_rows_per_person:
         raise InputError(
-            f"max_rows is {max_rows!r}.",
+            f"K in add-remove-person:K or replace-person:K (in Python max_rows) is {max_rows!r}.",
             remedy="Give the most rows one person may contribute: a whole number from 1 to"
             f" {max_rows_per_person:,}.",
         )

@@ -219,7 +219,7 @@ def test_another_choice_is_refused(tmp_path: Path, part: str) -> None:
     [
         ({"table": memory_table({"a": 2, "b": 3, "c": 5}, [])}, "its schema differs|its schema is"),
         ({"unit": ReplaceRow()}, "its unit is add-remove-row, not replace-row"),
-        ({"budget": Budget.zcdp(Fraction(2))}, "its rho is 1, not 2"),
+        ({"budget": Budget.zcdp(Fraction(2))}, r"its epsilon is [\d.]+, not [\d.]+"),
         ({"budget": Budget.zcdp(Fraction(1), 1e-6)}, "its epsilon|its delta"),
         ({"facts": {"seed": 2}}, "its seed is 1, not 2"),
         ({"facts": {"seed": 1, "mechanism": {"name": "mst"}}}, "its mechanism"),
@@ -239,6 +239,14 @@ def test_a_run_of_something_else_is_refused(
     with pytest.raises(LedgerError, match=f"another run: ({words}).*Nothing was spent"):
         gate(path, resume=True, **changed)
     assert path.read_bytes() == before
+
+
+def test_another_workload_is_named_by_its_options(tmp_path: Path) -> None:
+    facts = [{"mechanism": {"workload": {"ways": k}}} for k in (3, [["a", "b"]])]
+    broken(tmp_path / "journal", 2, facts=facts[0])
+    words = r"it serves another workload or other purposes \(--workload and --for\)\. Resume"
+    with pytest.raises(LedgerError, match=words):
+        gate(tmp_path / "journal", resume=True, facts=facts[1])
 
 
 def test_a_run_must_be_asked_to_go_on(tmp_path: Path) -> None:

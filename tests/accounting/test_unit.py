@@ -107,7 +107,7 @@ def test_parse_unit_refuses(text: str) -> None:
 
 @pytest.mark.parametrize("rows", [0, -1, True, 2.0, None])
 def test_max_rows_is_a_positive_whole_number(rows: object) -> None:
-    with pytest.raises(InputError, match="max_rows"):
+    with pytest.raises(InputError, match=r"K in add-remove-person:K .*\(in Python max_rows\) is"):
         AddRemovePerson(rows)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="max_rows"):
         ReplacePerson(rows)  # type: ignore[arg-type]

@@ -164,7 +164,7 @@ def test_an_error_holds_no_other_error_and_the_custodian_hears_of_it(
     with pytest.raises(UnfinishedError) as unfinished:
         run.synthesize(frame(TABLES["itself"]), on_custodian=heard.append)
     assert [str(e) for e in chain(unfinished.value)] == [NOT_FINISHED]
-    assert unfinished.value.release.model.absent == "the run failed (the run was sealed)"
+    assert unfinished.value.release.model.absent == "the run failed: the run was sealed"
     assert "RuntimeError" in heard[1]
 
 

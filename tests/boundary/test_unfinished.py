@@ -155,6 +155,8 @@ def test_a_reason_is_one_printable_line() -> None:
     model = NoModel(SCHEMA.domain, 1.0, "two\nlines \x1b[31m and " + "x" * 1000 + ".")
     assert model.absent.isprintable()
     assert len(model.absent) <= 400
+    assert model.absent.endswith("x…")
+    assert NoModel(SCHEMA.domain, 1.0, "One. Two. " + "x" * 1000).absent == "One. Two"
 
 
 # A kind of model that this installation does not know.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ import margrave.cli.synthesize
 import margrave.run
 from margrave.accounting import AddRemoveRow, Budget, Ledger
 from margrave.cli.main import run
-from margrave.errors import BudgetError, LedgerError
+from margrave.errors import BudgetError, InputError, LedgerError
 from margrave.release import Release
 from margrave.schema import Schema
 from margrave.transcript import Measurement
@@ -579,9 +580,9 @@ def test_a_cap_without_thresholds_says_how_to_learn_categories(
     assert run(words) == 5
     said = capsys.readouterr().err
     command = said.partition("set it anew: margrave ")[2].partition(". That is")[0]
-    assert command.startswith("ledger init FILE --dataset w --unit add-remove-row --epsilon 1")
+    assert command.startswith("ledger init w.ledger --dataset w --unit add-remove-row --epsilon 1")
     assert (here / "w.ledger").read_bytes() == before
-    assert run(command.replace("FILE", "w.ledger").split()) == 0
+    assert run(command.split()) == 0
     assert run([*words, "--overwrite"]) == 0
 
 
@@ -616,7 +617,18 @@ def test_what_is_left_for_thresholds_fits_a_run_of_a_smaller_delta(here: Path) -
         ledger.check_cap("w", unit, rho, 1e-9, Fraction(1e-10))
     delta = float(str(refused.value.remedy).partition("--delta ")[2].partition(",")[0])
     assert 3.6e-10 < delta <= 3.7e-10
+    said = str(ledger.datasets()[0].facts)
+    assert re.search(r"no categories; one that learns them needs delta 3\.(6.|7)e-10 or less", said)
     ledger.check_cap("w", unit, rho, delta, Fraction(delta / 10))
+    with pytest.raises(InputError, match=r"margrave ledger init w\.ledger --dataset x --unit UNIT"):
+        ledger.check_cap("x", unit, rho)
+
+
+def test_a_cap_with_room_for_thresholds_says_so_without_a_condition(here: Path) -> None:
+    for path, part in (("one.ledger", 1e-10), ("five.ledger", 5e-10)):
+        ledger = Ledger(path)
+        ledger.init("w", unit=AddRemoveRow(), cap=Budget.approx(3.0, 1e-9, part))
+        assert "categories" not in str(ledger.datasets()[0].facts)
 
 
 def test_a_ledger_beside_a_run_that_is_not_charged_to_it_is_noted(

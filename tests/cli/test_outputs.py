@@ -81,6 +81,24 @@ def test_no_run_replaces_what_it_reads(
     assert f"and {lost} name the same file" in said
 
 
+def test_a_journal_that_nobody_named_is_not_called_an_option(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(here, capsys, "synthesize", ".", *RUN[2:], "-o", "{o}.csv")
+    assert "The journal of this run, {o}.csv.journal, would be part of FILE, which is .." in said
+    assert "give the journal another place: --journal FILE" in said
+    said = refused(here, capsys, "synthesize", ".", *RUN[2:], "-o", "../o.csv", "--journal", "j")
+    assert "--journal and FILE name the same file" in said
+
+
+def test_a_schema_and_a_draft_exclude_each_other(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(here, capsys, *RUN, "--accept-draft", "-o", "o.csv")
+    assert "--schema and --accept-draft are both given" in said
+    assert "Leave --accept-draft out" in said
+
+
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 def test_links_lead_to_the_same_file(
     here: Path, capsys: pytest.CaptureFixture[str], link: Callable[[str, str], None]

@@ -312,6 +312,7 @@ def test_a_plan_says_that_its_rows_are_assumed(
         assert run([*words, "--for", "mean stay by ill", *rows]) == 0
         shown = " ".join(capsys.readouterr().out.split())
         assert ("assumed: state yours by --rows" in shown) == assumed
+        assert ("The number of rows is assumed: give yours by --rows." in shown) == assumed
         assert ("of 5,000 rows" in shown) != assumed
     assert run([*words, "--for", "mean patient_no"]) == 2
     assert "the person ID column" in " ".join(capsys.readouterr().err.split())

@@ -162,6 +162,10 @@ BAD = {
         b"town,years\nYork,1\n",
         'no column "age".*no column "years"',
     ),
+    "a column under a name that is nearly its own": (
+        b"town,aged,note\nYork,1,x\n",
+        r"For 'age': Did you mean 'aged'\? Make the two agree.*ignore = \[\"note\"\]",
+    ),
 }
 
 

@@ -694,14 +694,31 @@ def test_columns_that_are_dropped_are_named(
     stopped = " ".join(capsys.readouterr().err.split())
     assert "Learning columns needs about" in stopped
     assert "likely to fail" not in stopped, "the number of rows is not known"
-    assert "Between no value of 'price' and its double" in stopped
+    assert stopped.count("'price'") == 1
+    assert "rows between some value and its double" in stopped
+    assert "in a new run that is charged anew" in stopped
     assert "--overwrite" not in stopped
     assert run(words) != 0
     again = " ".join(capsys.readouterr().err.split())
     assert "holds the unfinished run" in again
     assert "Learning columns" not in again, "the note is for runs that go on"
-    assert "same command with --resume" in again
-    assert "hides where the values of 'price' lie" in again
+    assert "same command with --resume --unlearnable drop" in again
+    assert "hides where the values of 'price' lie." in again
+    failed = str(tmp_path / "s.margrave")
+    for other in (
+        ["refit", failed, "--release", str(tmp_path / "n.margrave")],
+        ["sample", failed, "-o", str(tmp_path / "n.csv")],
+        ["certificate", failed],
+        ["numbers", failed],
+    ):
+        run(other)
+        shown = " ".join("".join(capsys.readouterr()).split())
+        assert ("with --resume --unlearnable drop" in shown) == (other[0] != "numbers")
+        assert "Fit one" not in shown
+        assert "to be learned" not in shown
+    page = Release.load(failed).report().html
+    assert "with --resume --unlearnable drop" in page
+    assert "margrave refit" not in page
     assert run([*words, "--resume", "--unlearnable", "drop"]) == 0, "its own release is replaced"
     assert "Left out, because the noise hides their values: price." in capsys.readouterr().out
     assert not Release.load(tmp_path / "s.margrave").no_model

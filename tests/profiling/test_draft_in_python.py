@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,12 @@ def test_an_unfinished_run_gives_advice_that_can_be_followed(
 ) -> None:
     schema = quiet_draft("t.csv")
     options: dict[str, Any] = {**SPENDS, "epsilon": 0.05, "journal": journal}
+    with pytest.raises(UnfinishedError, match="No other column is left") as caught:
+        margrave.synthesize("t.csv", schema, **options)
+    assert "resume=True" not in str(caught.value)
+    if journal is not None:
+        Path(journal).unlink()
+    schema = schema.declare(Boolean("readmitted", missing=True))
     with pytest.raises(UnfinishedError) as caught:
         margrave.synthesize("t.csv", schema, **options)
     text = str(caught.value)
@@ -276,6 +283,51 @@ def test_texts_that_look_like_codes_for_missing_are_asked_about(
 def test_numbers_under_a_name_of_codes_are_asked_about() -> None:
     remark = draft(pa.table({"sex": [1, 2] * 100 + [-9] * 8})).remarks["sex"]
     assert 'missing_codes = ["-9"] beside learn = true' in remark
+
+
+@pytest.mark.parametrize("others", [[1, 0], [1, 2], [3, 0, 1, 2], [0, 0, 0, 1, 2]])
+def test_a_lone_number_below_zero_is_asked_about_by_draft_and_check(others: list[int]) -> None:
+    table = pa.table({"x": [*others * 40, -9, -9, -9]})
+    drafted = draft(table)
+    assert drafted.column("x") == Learn("x", "integer")
+    remark, classes = drafted.remarks["x"], 'write kind = "categorical"'
+    assert (classes in remark) == (others.count(0) < 2)
+    assert 'missing_codes = ["-9"] beside learn = true' in remark
+    assert any(
+        'missing_codes = ["-9"] beside learn = true' in a
+        for a in check_table(table, drafted).alarms
+    )
+    words = HintWords("declare it", "choose apart", "choose classes", "see below", "start again")
+    shown = words.hint(remark)
+    assert "If so, declare it" in shown
+    assert ("choose classes" in shown) == (classes in remark)
+    assert " = " not in shown
+    of_book = Schema([Integer("x", 0, 3, missing=True)])
+    assert any("with public bounds" in a for a in check_table(table, of_book).alarms)
+
+
+def test_the_lines_that_a_draft_offers_replace_its_own() -> None:
+    days = [date(2024, 1, 1 + i % 28) for i in range(80)]
+    table = pa.table({
+        "emergency": ["yes", "no"] * 40, "sex": ["f", "m"] * 40, "answer": [1, 2, 3, 4] * 20,
+        "ward_type": [7, 8, 9, 3] * 20, "start_date": days, "end_date": days,
+    })  # fmt: skip
+    text = draft(table).to_toml()
+    learned, since = "learn = true", 'since = "start_date"\n'
+    for name, kind, own, lines in (
+        ("emergency", "boolean", learned, "missing = true"),
+        ("emergency", "categorical", learned, 'missing = true\ncategories = ["no", "yes"]'),
+        ("sex", "categorical", learned, 'missing = true\ncategories = ["f", "m"]'),
+        ("answer", "categorical", learned, learned),
+        ("ward_type", "integer", learned, learned),
+        ("end_date", "date", f'low = 0\nunit = "day"\n{since}{learned}', learned),
+    ):
+        before, _, after = text.partition(f'name = "{name}"\n')
+        old, bar, rest = after.partition("\n\n")
+        assert own in old
+        new = f'kind = "{kind}"\n{old.partition(chr(10))[2].replace(own, lines)}'
+        made = Schema.from_toml(f'{before}name = "{name}"\n{new}{bar}{rest}')
+        assert made.column(name).kind == kind
 
 
 def test_the_line_that_a_draft_offers_makes_a_code_missing() -> None:

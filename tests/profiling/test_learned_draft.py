@@ -73,6 +73,20 @@ def test_the_head_says_what_is_taken_as_public() -> None:
     assert "'id' (it numbers the rows)" in head
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b\n", "The table has no rows"),
+        ("a:b:c\n1:2:3\n", "The table has one column.*commas, semicolons, tabs or bars"),
+        ("a,b\n1,2\n1,2\n", "all are empty, have one value, or identify single rows"),
+    ],
+)
+def test_a_table_that_cannot_be_drafted_says_why(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(SchemaError, match=words):
+        draft_schema(tmp_path / "t.csv")
+
+
 @pytest.mark.parametrize("values", [["true", "False"] * 20, [True, None] * 20])
 def test_truth_values_are_boolean(values: list[Any]) -> None:
     assert one(values)[0] == Boolean("x", missing=True)

@@ -34,9 +34,9 @@ def test_empty_codes_are_not_counted() -> None:
     left = fit.cells(fit.distinguished(domain, known, last=True), known.counted)
     every = fit.cells(domain, known.counted)
     assert left < every / 2
-    check_refit(fit, domain, known, left / CELLS_PER_MB)
+    check_refit(fit, release.model, known, left / CELLS_PER_MB)
     with pytest.raises(ModelTooLargeError):
-        check_refit(fit, domain, known, 0.9 * left / CELLS_PER_MB)
+        check_refit(fit, release.model, known, 0.9 * left / CELLS_PER_MB)
 
 
 def test_a_refit_that_is_too_large_is_refused_before_its_forecast(

@@ -88,12 +88,16 @@ class JournalState:
 
     def check_same(self, facts: Mapping[str, Any]) -> None:
         """Raise if the run in the file has other facts."""
-        for name, value in json.loads(json.dumps(facts)).items():
+        mine = json.loads(json.dumps(facts))
+        for name in sorted(
+            mine, key=lambda name: name == "rho"
+        ):  # it follows from epsilon and delta
+            value = mine[name]
             if self.head.get(name) != value:
                 raise LedgerError(
                     f"{self.path} is the journal of another run: {_difference(name, self.head.get(name), value)}.",
-                    remedy="Resume with all that the run was begun with, or begin a new one with another journal."
-                    " Nothing was spent.",
+                    remedy="Resume with all that the run was begun with, or begin a new one, which is charged anew,"
+                    " with another journal. Nothing was spent.",
                 )
 
 
@@ -293,5 +297,7 @@ def _difference(name: str, stored: object, mine: object) -> str:
                 return _difference(
                     f"{name} {key}" if name != "facts" else key, stored.get(key), mine.get(key)
                 )
+    if name.startswith("mechanism workload"):
+        return "it serves another workload or other purposes (--workload and --for)"
     short = all(isinstance(v, str | int | float) and len(str(v)) <= 60 for v in (stored, mine))
     return f"its {name} is {stored}, not {mine}" if short else f"its {name} differs"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
 from unicodedata import normalize
 
 from margrave.account import Account
 from margrave.accounting.budget import max_epsilon
-from margrave.accounting.ledger_state import DatasetState, visible_delta
+from margrave.accounting.ledger_state import DatasetState, learning_delta, visible_delta
 from margrave.accounting.open_ledger import OpenLedger
 from margrave.errors import BudgetError, InputError
 from margrave.unit import Unit, parse_unit, unit_name
@@ -25,7 +24,8 @@ def dataset_of(books: OpenLedger, dataset: str | None) -> DatasetState:
     if dataset not in books.state.datasets:
         raise InputError(
             f"{books.path} has no data set {dataset!r}; it has: {names}.",
-            remedy="Set its cap first, with margrave ledger init.",
+            remedy=f"Set its cap first: margrave ledger init {books.path} --dataset {dataset} --unit UNIT --epsilon E"
+            " --delta D.",
         )
     return books.state.datasets[dataset]
 
@@ -112,7 +112,7 @@ def _threshold_remedy(books: OpenLedger, state: DatasetState, needed: Fraction, 
     if not books.state.charged[state.dataset] and part < cap.delta:
         cap_of = f"--epsilon {cap.epsilon:g} --delta {cap.delta:g}"
         return (
-            "Nothing is charged against the cap yet, so set it anew: margrave ledger init FILE --dataset"
+            f"Nothing is charged against the cap yet, so set it anew: margrave ledger init {books.path} --dataset"
             f" {state.dataset} --unit {state.unit} {cap_of} --threshold-delta {part:g} --replace. That is for one"
             " release that learns categories: for more, give it times their number. In Python: ledger.init(...,"
             f" cap=Budget.approx({cap.epsilon:g}, {cap.delta:g}, threshold_delta={part:g}), replace=True). Or list the"
@@ -121,8 +121,7 @@ def _threshold_remedy(books: OpenLedger, state: DatasetState, needed: Fraction, 
     listed = f"{DatasetState.reuse_learned} Or list them in a schema; neither needs a threshold."
     if not left:
         return listed
-    with localcontext(prec=3, rounding=ROUND_DOWN):
-        delta = float(+Decimal(10 * left))
+    delta = learning_delta(left)
     return f"{listed} Or give the run --delta {delta:g}, a tenth of which is for thresholds."
 
 

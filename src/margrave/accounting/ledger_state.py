@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -116,6 +116,10 @@ class DatasetState(Card):
         rest = visible_delta(self.remaining_delta, cap)
         learns = rest > 0
         only = "" if learns else ", if it learns no categories"
+        if learns and (most := learning_delta(rest)) < learning_delta(cap.conversion_delta / 10):
+            only = (
+                f", if it learns no categories; one that learns them needs delta {most:g} or less"
+            )
         left = (
             f"a run of epsilon {fits:g} at delta {cap.conversion_delta:g} would fit{only}"
             if fits
@@ -196,6 +200,14 @@ class DatasetState(Card):
 def visible_delta(left: Fraction, cap: Budget) -> float:
     """Return the delta that a cap leaves for thresholds; 0 for a rest that is due to rounding."""
     return float(left) if left > Fraction(cap.threshold_delta) / 2**40 else 0.0
+
+
+def learning_delta(left: float) -> float:
+    """Return the largest delta of a run whose thresholds, a tenth of it, may spend ``left``; three digits, rounded
+    down.
+    """
+    with localcontext(prec=3, rounding=ROUND_DOWN):
+        return float(+Decimal(10 * left))
 
 
 @dataclass

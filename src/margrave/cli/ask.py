@@ -86,7 +86,6 @@ def ask(
         beside: Returns the files beside the schema, which may list combinations.
 
     Raises:
-        Abort: The answers ended before the first column.
         DataError: The table has no header.
         SchemaError: All columns were left out.
     """
@@ -98,19 +97,16 @@ def ask(
         " out). Enter takes the answer in brackets."
     )
     person = drafted.person
-    has_header = True
-    if doubts_header(drafted):
-        echo("")
-        has_header = _yes("Does the first line of the file name the columns?")
-    answers, ended, person = dict[str, DraftAnswer](), "", drafted.person
+    answers, ended, has_header = dict[str, DraftAnswer](), "", True
     try:
+        if doubts_header(drafted):
+            echo("")
+            has_header = _yes("Does the first line of the file name the columns?")
         person = _person(drafted) if has_header else None
         for column in drafted.columns if has_header else ():
             if column.name != person:
                 answers[column.name] = _asked(column, drafted.remarks.get(column.name, ""))
     except click.Abort:
-        if not answers:
-            raise
         ended = f"{len(answers)} of {counted(len(drafted.columns), 'column')}"
     made = schema_of_answers(drafted, answers, person=person, has_header=has_header)
     left = {n: r for n, r in drafted.remarks.items() if n not in answers} if ended else {}

@@ -24,20 +24,18 @@ def certificate_command(release_path: str, max_release_mb: float, as_json: bool)
     if as_json:
         echo_json(facts)
         return
-    _show(facts, release.coverage)
+    _show(facts, release)
     lines = [(str(i), entry.describe().line()) for i, entry in enumerate(release.transcript, 1)]
     console().print(facts_table("Transcript", lines))
 
 
-def _show(facts: dict[str, Any], coverage: Coverage) -> None:
+def _show(facts: dict[str, Any], release: Release) -> None:
     """Print the facts of a certificate."""
     out = console()
     if not facts["private"]:
         out.print(f"[bold red]{facts['warning']}[/]")
     if "no_model" in facts:
-        out.print(
-            f"[bold]No model: {escape(facts['no_model'])}.[/] margrave refit fits one at no cost."
-        )
+        out.print(f"[bold]No model: {escape(facts['no_model'])}.[/] {escape(release.model.remedy)}")
     rho = facts["rho"]
     out.print(
         facts_table(
@@ -57,7 +55,7 @@ def _show(facts: dict[str, Any], coverage: Coverage) -> None:
                     f"{facts['size']:.0f}, {'public' if facts['size_is_public'] else 'estimated from noisy counts'}",
                 ),
                 *(("nothing asked of", ", ".join(a)) for a in [facts["unmeasured_columns"]] if a),
-                ("measured together", _together(coverage)),
+                ("measured together", _together(release.coverage)),
                 *(("persons", facts[key]) for key in ("several_rows", "left_out") if key in facts),
                 *([("delta", facts["large_delta"])] if "large_delta" in facts else []),
                 *(("vouched for", words) for words in facts.get("vouched", [])),

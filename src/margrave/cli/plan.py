@@ -152,7 +152,8 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
     """Print the plan. ``assumed``: its number of rows was not given."""
     out = console()
     if planned.verdicts is not None:
-        out.print(f"{planned.verdicts.words}\n", markup=False)
+        guess = " The number of rows is assumed: give yours by --rows." if assumed else ""
+        out.print(f"{planned.verdicts.words}{guess}\n", markup=False)
     more = ", more if the posterior mixes slowly" if planned.posterior else ""
     time = "unknown: the search for records takes an unpredictable time"
     if planned.seconds is not None:

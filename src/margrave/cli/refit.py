@@ -61,7 +61,7 @@ def refit_command(
     model_fit = fit_named(fit)
     release = Release.load(release_path, max_mb=max_release_mb)
     try:
-        check_refit(model_fit, release.schema.domain, release.transcript, max_model_mb)
+        check_refit(model_fit, release.model, release.transcript, max_model_mb)
     except ModelTooLargeError as error:
         remedy = "Give --fit particles or --fit genetic, which do not grow with the marginals, or raise --max-model-mb."
         raise ModelTooLargeError(error.message, remedy=remedy) from None

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from margrave._io import is_part_of
 from margrave.accounting.journal import holds_answers
 from margrave.cli.terminal import echo
-from margrave.errors import MargraveError, UnfinishedError
+from margrave.errors import InputError, MargraveError, UnfinishedError, UnlearnableError
 from margrave.release import Release
 from margrave.transcript import ColumnAnswer, Discovery, Measurement
 
@@ -42,7 +43,9 @@ class Keeper:
             self._replaces_release = kept is not None and kept == self._outputs["--release"]
             raise UnfinishedError(
                 error.message,
-                remedy=self._advice(kept, failed=error.release),
+                remedy=self._advice(
+                    kept, failed=error.release, hides=isinstance(error.__cause__, UnlearnableError)
+                ),
                 release=error.release,
             ) from error
         except MargraveError as error:
@@ -80,8 +83,13 @@ class Keeper:
         )
         return f"go on by the same command with --resume{' --overwrite' if there and not self._overwrite else ''}"
 
-    def _advice(self, kept: str | None, *, failed: Release | None = None) -> str:
-        """Return sentences that name the files with the answers and the command that continues."""
+    def _advice(
+        self, kept: str | None, *, failed: Release | None = None, hides: bool = False
+    ) -> str:
+        """Return sentences that name the files with the answers and the command that continues.
+
+        If the noise hides columns (``hides``), the error names that command.
+        """
         words = []
         if kept is not None:
             words.append(f"The noisy answers are in {kept}.")
@@ -94,9 +102,8 @@ class Keeper:
                     f"margrave sample and margrave report make the other outputs of {kept} at no cost."
                 )
         if self._has_journal:
-            words.append(
-                f"All answers are also in {self.journal}: once the cause is gone, {self._resume}."
-            )
+            how = "" if hides else f": once the cause is gone, {self._resume}"
+            words.append(f"All answers are also in {self.journal}{how}.")
         return " ".join(
             words
             or ["The noisy answers could not be kept: nothing could be written beside the outputs."]
@@ -158,9 +165,27 @@ def first_of(outputs: Mapping[str, str | None]) -> str:
     return next(path for option in order if (path := outputs[option]))
 
 
-def default_journal(outputs: Mapping[str, str | None]) -> str:
-    """Return where the journal of a run is kept if none is named."""
-    return f"{first_of(outputs)}{JOURNAL_ENDING}"
+def journal_of(
+    journal: str | None, outputs: Mapping[str, str | None], inputs: Mapping[str, str | None]
+) -> str:
+    """Return where the journal of a run is kept: if none is named, beside the first output.
+
+    Raises:
+        InputError: It is another file of the run, or part of one.
+    """
+    named = journal is not None
+    if journal is None:
+        journal = f"{first_of(outputs)}{JOURNAL_ENDING}"
+    for option, path in {**outputs, **inputs}.items():
+        if path is None or not is_part_of(journal, path):
+            continue
+        if named:
+            raise InputError(f"--journal and {option} name the same file.", remedy="Name two.")
+        raise InputError(
+            f"The journal of this run, {journal}, would be part of {option}, which is {path}.",
+            remedy="Write the outputs elsewhere, or give the journal another place: --journal FILE.",
+        )
+    return journal
 
 
 def free_name(path: str, ending: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import click
 
-from margrave._io import check_ending, is_part_of, name_of
+from margrave._io import check_ending, name_of
 from margrave.accounting import parse_unit
 from margrave.accounting.budget import thresholds_in_words
 from margrave.accounting.journal import read_header
@@ -46,7 +46,7 @@ from margrave.cli.output import (
     check_outputs,
     excel_safe_option,
 )
-from margrave.cli.rescue import Keeper, default_journal, unfinished_release
+from margrave.cli.rescue import Keeper, journal_of, unfinished_release
 from margrave.cli.terminal import echo
 from margrave.custodian import NOT_PRIVATE
 from margrave.data import TABLE_CATALOG, TableSource
@@ -191,7 +191,7 @@ def synthesize_command(
     listed = workload if workload is not None and os.path.isfile(workload) else None
     inputs["--workload"] = listed
     check_named(outputs, rows)
-    journal = _journal_of(journal, {**outputs, **inputs})
+    journal = journal_of(journal, outputs, inputs)
     left = unfinished_release(release_path, journal)
     if not resume:
         _check_new(journal, left)
@@ -286,7 +286,12 @@ def _sealed_schema(path: str | None, ledger: str | None, dataset: str | None) ->
 
 def _schema_of(file: str, table: str | TableSource, path: str | None, accept_draft: bool) -> Schema:
     """Return the schema of a file, or a draft whose bounds and categories are to be learned."""
-    if (path is None) != accept_draft:
+    if path is not None and accept_draft:
+        raise InputError(
+            "--schema and --accept-draft are both given, and a run has one schema.",
+            remedy="Leave --accept-draft out to run with the schema of the file, or --schema to run with a draft.",
+        )
+    if path is None and not accept_draft:
         raise InputError(
             "A run needs either --schema or --accept-draft.",
             remedy="Draft a schema with margrave schema draft; or give --accept-draft, which takes the names and kinds"
@@ -322,8 +327,12 @@ def _check_new(journal: str, left: Release | None) -> None:
     try:
         read_header(journal, resume=False)
     except LedgerError as error:
-        why = "" if left is None else f" {left.no_model[0].upper()}{left.no_model[1:]}."
-        raise LedgerError(f"{error.message}{why}", remedy=error.remedy) from None
+        why, remedy = "", error.remedy
+        if left is not None:
+            why = f" {left.no_model[0].upper()}{left.no_model[1:]}."
+            if not left.transcript.counts_something:
+                remedy = f"{left.model.remedy} Or give it up: remove the journal. Its debits stay charged."
+        raise LedgerError(f"{error.message}{why}", remedy=remedy) from None
 
 
 def _check_outputs(
@@ -338,15 +347,6 @@ def _check_outputs(
     for option, ending in (("--release", ".margrave"), ("--report", ".html")):
         if (path := outputs[option]) is not None:
             check_ending(path, ending, option)
-
-
-def _journal_of(journal: str | None, others: dict[str, str | None]) -> str:
-    if journal is None:
-        journal = default_journal(others)
-    for option, path in others.items():
-        if path is not None and is_part_of(journal, path):
-            raise InputError(f"--journal and {option} name the same file.", remedy="Name two.")
-    return journal
 
 
 def _check_rows_exist(mechanism: Mechanism, output: str | None) -> None:

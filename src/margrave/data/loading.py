@@ -25,7 +25,7 @@ from margrave.data.spark_scans import SparkScans
 from margrave.data.table import MemoryTable
 from margrave.domain import Codes, code_dtype
 from margrave.error_sanitizer import hide_rows, reveal_table
-from margrave.errors import DataError, InputError
+from margrave.errors import DataError, InputError, did_you_mean
 from margrave.frames import collected, columns_of, names_of
 from margrave.marginal.counting import count_cliques
 from margrave.schema import (
@@ -429,9 +429,12 @@ def match_columns(
         alike = {folded(n) for n in absent} & {folded(n) for n in extra}
         if alike:
             differences.append("Two of these differ in blanks or capitals alone.")
-        ignore = f" To leave columns of the table out, list them in the schema: ignore = [{_names(extra)}]."
+        guesses = {n: f"For {n!r}: {guess}" for n in absent if (guess := did_you_mean(n, extra))}
+        others = [n for n in extra if not any(f"mean {n!r}?" in g for g in guesses.values())]
+        ignore = f" To leave columns of the table out, list them in the schema: ignore = [{_names(others)}]."
         raise DataError(
-            " ".join(differences), remedy=f"Make the two agree.{ignore if extra else ''}"
+            " ".join(differences),
+            remedy=f"{''.join(guesses.values())}Make the two agree.{ignore if others else ''}",
         )
 
 

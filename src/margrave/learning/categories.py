@@ -38,7 +38,7 @@ def categories_of(column: Learn, discovery: Discovery) -> Categorical | None:
 
 
 def advice_on(discovery: Discovery) -> str:
-    """Return which epsilon or delta would lower the threshold that no value reached.
+    """Return the threshold that no value reached, and which epsilon or delta would lower it.
 
     A threshold grows with the noise scale, and with the root of the logarithm of delta.
     """
@@ -46,7 +46,6 @@ def advice_on(discovery: Discovery) -> str:
     larger = min(1e3 * delta, 0.4)
     share = NormalDist().inv_cdf(larger) / NormalDist().inv_cdf(delta)
     return (
-        f"No value of {discovery.column!r} has a noisy count of {threshold:,} or more. With 4 times the epsilon about"
-        f" {-(-threshold // 4):,} would do, with {larger / delta:,.0f} times the delta about"
-        f" {round(threshold * share):,}."
+        f"A category needs a noisy count of {threshold:,}: with 4 times the epsilon about {-(-threshold // 4):,} would"
+        f" do, with {larger / delta:,.0f} times the delta about {round(threshold * share):,}."
     )

@@ -114,8 +114,8 @@ def range_advice(column: str, answer: ColumnAnswer) -> str:
             " column out."
         )
     return (
-        f"Between no value of {column!r} and its double does the count stand out from the noise: about"
-        f" {rows_to_show(answer.scale):,} rows would."
+        f"A range needs about {rows_to_show(answer.scale):,} rows between some value and its double; dates and times"
+        " are counted from 1970, elapsed times from their start."
     )
 
 

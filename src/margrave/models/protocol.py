@@ -87,6 +87,8 @@ class FittedAnswers(Answerer):
 
     #: The reason for having no answers, in words; empty unless the model is missing.
     absent: str = ""
+    #: Sentences on how to make a missing model; empty unless the model is missing.
+    remedy: str = ""
 
     @abstractmethod
     def state(self) -> ModelState:

@@ -27,6 +27,7 @@ from margrave.schema import (
     Column,
     Date,
     Integer,
+    Learn,
     Ordinal,
     Preflight,
     Real,
@@ -173,12 +174,17 @@ def _codes(source: Any, schema: Schema) -> list[Alarm]:
                 if is_list
                 else ("far from all else or alone below zero", "bounds")
             )
+            codes = f"missing_codes = {written(list(marks))}"
+            how = (
+                f"{codes} beside learn = true"
+                if isinstance(column, Learn)
+                else f"missing = true and {codes} with public {public}"
+            )
             alarms.append(
                 Alarm(
                     f"codes: {name}",
-                    f"Column {name!r} has {listed}, {look}. Does that mean missing? Then write missing = true and"
-                    f" missing_codes = {written(list(marks))} with public {public}; or leave such fields empty in the"
-                    " table.",
+                    f"Column {name!r} has {listed}, {look}. Does that mean missing? Then write {how}; or leave such"
+                    " fields empty in the table.",
                 )
             )
     return alarms

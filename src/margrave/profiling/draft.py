@@ -57,9 +57,10 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
     left_out = []
     persons: list[ColumnProfile] = []
     unclear: list[str] = []
-    names, values = names_of(frame), dict[str, Collection[str]]()
+    names, values, rows = names_of(frame), dict[str, Collection[str]](), 0
     for name, pieces in each_column(frame, names):
         evidence, words = without_words(profile_column(name, pieces))
+        rows = max(rows, evidence.rows)
         values[name] = {name.strip()} if name.strip() in evidence.counts else set()
         reason = reason_to_skip(evidence)
         if reason is None and not read and len(evidence.counts) == 1 and not evidence.missing:
@@ -80,10 +81,7 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
             left_out.append(f"Left out: {name!r} ({reason}).")
     person, odd = best_identifier(persons), value_like_names(values)
     if not columns:
-        raise SchemaError(
-            "No column of the table can be drafted: all are empty, have one value, or identify single rows.",
-            remedy="Write the schema by hand.",
-        )
+        raise _nothing_drafted(rows, len(names))
     if person is not None:
         del left_out[ignore.index(person.name)]
         ignore.remove(person.name)
@@ -105,6 +103,22 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
     remarks = {name: remark for name, remark in remarks.items() if remark}
     return Schema(
         columns, person=named, ignore=ignore, remarks=remarks, sources=sources, from_draft=True
+    )
+
+
+def _nothing_drafted(rows: int, columns: int) -> SchemaError:
+    if not rows:
+        return SchemaError(
+            "The table has no rows, and a draft is made from rows.",
+            remedy="Is the file a table? Then write rows below the names of its columns, or the schema by hand.",
+        )
+    one = (
+        "The table has one column: is the file a table, and are its values separated by commas, semicolons, tabs or"
+        " bars? If so, write"
+    )
+    return SchemaError(
+        "No column of the table can be drafted: all are empty, have one value, or identify single rows.",
+        remedy=f"{one if columns == 1 else 'Write'} the schema by hand.",
     )
 
 

@@ -38,8 +38,8 @@ class HintWords:
         """
         replaced = (
             (
-                r"Then leave such fields[^?]*?; or (?:declare it: [^?]*? = \[[^\]]*\]|write missing_codes = \[[^\]]*\]"
-                r" beside learn = true)\.",
+                r"Then leave such fields[^?]*?; or write missing_codes = \[[^\]]*\] beside learn = true"
+                r"(?:; or declare it: [^?]*? = \[[^\]]*\])?\.",
                 self._missing,
             ),
             (

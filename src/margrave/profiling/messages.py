@@ -105,9 +105,9 @@ def far_off_read(marks: Sequence[str]) -> str:
 def far_off_learned(marks: Sequence[str]) -> str:
     """Return this question with its answers, for a column to learn."""
     return (
-        f"{far_off(marks)} Then leave such fields empty in the table and draft anew; or declare it: in place of learn ="
-        " true, write the bounds of the code book as low and high (never those of the rows), missing = true and"
-        f" missing_codes = {written(marks)}."
+        f"{far_off(marks)} Then leave such fields empty in the table and draft anew; or write missing_codes ="
+        f" {written(marks)} beside learn = true; or declare it: in place of learn = true, write the bounds of the code"
+        f" book as low and high (never those of the rows), missing = true and missing_codes = {written(marks)}."
     )
 
 

@@ -51,7 +51,8 @@ def propose(evidence: ColumnProfile) -> tuple[Column, str]:
     if whole or texts.are_numbers:
         numbers = DistinctNumbers.of(texts.numbers, texts.rows)
         if whole:
-            asked = Remark.FEW if are_classes(numbers) else marked(numbers, far_off_learned, _shown)
+            asked = Remark.FEW if are_classes(numbers) else ""
+            asked += marked(numbers, far_off_learned, _shown)
             return Learn(name, "integer"), asked.strip()
         asked = Remark.DECIMALS if evidence.written and dotted_thousands(texts) is None else ""
         return Learn(name, "real"), (asked + marked(numbers, far_off_learned)).strip()

@@ -21,7 +21,7 @@ from margrave.schema.parsing import text
 from margrave.schema.persons import is_placeholder
 from margrave.types import FloatArray
 
-#: Numbers below zero (if all others are not) and words are missing-value codes up to this many.
+#: Numbers below zero (if another is not) and words are missing-value codes up to this many.
 MAX_MISSING_CODES = 3
 
 
@@ -36,9 +36,10 @@ def sentinels(values: DistinctNumbers, min_rows: int = 3) -> tuple[int, int]:
     steps = 2.0  # the least distance, in the largest one between the other values: 12, 24, 36, 60 has no mark
     order, rows = values.points, values.rows
     below = int(np.searchsorted(order, 0.0))
-    alone = below <= MAX_MISSING_CODES < len(order) - below and bool(
-        (rows[:below] >= min_rows).all()
-    )
+    few = len(order) - below <= MAX_MISSING_CODES
+    signs = few and bool(np.isin(-order[:below], order[below:]).any())  # -1, 0 and 1
+    alone = below <= MAX_MISSING_CODES and below < len(order) and not signs
+    alone = alone and bool((rows[:below] >= min_rows).all())
     start, end = below if alone else 0, len(order)
 
     def is_far(code: int, gap: float, others: FloatArray) -> bool:
@@ -46,8 +47,8 @@ def sentinels(values: DistinctNumbers, min_rows: int = 3) -> tuple[int, int]:
         often = rows[code] >= max(min_rows, min_share * values.total)
         if gap <= steps * float(np.diff(others).max(initial=0.0)):
             return False
-        few = rows[code] >= min_rows and gap > large_gap * width
-        return bool(few or (often and gap > min_gap * width))
+        on_some = rows[code] >= min_rows and gap > large_gap * width
+        return bool(on_some or (often and gap > min_gap * width))
 
     while end - start > MAX_MISSING_CODES and is_far(
         end - 1, order[end - 1] - order[end - 2], order[start : end - 1]

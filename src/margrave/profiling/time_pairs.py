@@ -103,10 +103,12 @@ def with_elapsed_after(columns: Sequence[Column], starts: Mapping[str, str]) -> 
 
 def elapsed_question(column: Learn) -> str:
     """Return the question of a draft on a column that is the time since another by its name."""
+    own = apart(column)
+    keys = "low and since" if own.unit else "low, since and unit"
     return (
         f"By its name it follows {column.since!r}: it is kept as the {column.unit}s since then, and never before (low ="
         f" 0). Rows in which it is earlier count as 0. Is it not always later? Then leave low = 0 out. Does it not"
-        f' follow? Then write kind = "{apart(column).of}", and leave low and since out.'
+        f' follow? Then write kind = "{own.of}", and leave {keys} out.'
     )
 
 

@@ -119,7 +119,8 @@ def numbers_by(
     """
     check_level(level)
     names = schema.domain.attributes if columns is None else schema.domain.clique(columns)
-    cliques = {name: schema.domain.clique([name, *by]) for name in names if name not in by}
+    unnamed = {*by, *(c.name for c in schema.to_learn)}  # a column to learn has no values yet
+    cliques = {name: schema.domain.clique([name, *by]) for name in names if name not in unnamed}
     levels = dict.fromkeys((level, VERDICT_LEVEL))
     unbiased, expected = Unbiased(schema.domain, transcript), _expected(model, cliques.values())
     for name, clique in cliques.items():

@@ -7,22 +7,36 @@ from dataclasses import replace
 
 from margrave.domain import Domain
 from margrave.errors import ModelTooLargeError, RefitWarning, ReleaseError
-from margrave.models import CELLS_PER_MB, Cost, Fit, FitLoad
+from margrave.models import CELLS_PER_MB, Cost, Fit, FitLoad, FittedAnswers
 from margrave.models.cost import process_cost
 from margrave.models.entries import EntryKind, check_kinds
 from margrave.transcript import Entry, Measurement, Transcript
 
 
-def check_refit(fit: Fit, domain: Domain, transcript: Transcript, max_model_mb: float) -> None:
-    """Raise unless there are noisy answers that the fit uses, and their model is at most ``max_model_mb`` large."""
+def check_refit(
+    fit: Fit, model: FittedAnswers, transcript: Transcript, max_model_mb: float
+) -> None:
+    """Raise unless there are noisy counts that the fit uses, and their model is at most ``max_model_mb`` large.
+
+    Args:
+        fit: The fit.
+        model: The model that the release has, or the place of one.
+        transcript: The noisy answers.
+        max_model_mb: The largest model to fit, in MB.
+    """
     transcript = usable_by(fit, transcript)
+    if not transcript.counts_something and model.absent:
+        raise ReleaseError(
+            f"This release holds no noisy counts to fit a model to: {model.absent}.",
+            remedy=model.remedy,
+        )
     if not transcript.counts_something:
         raise ReleaseError(
-            "This release holds no noisy answers to fit another model to: its mechanism only selected queries.",
+            "This release holds no noisy counts to fit another model to: its mechanism only selected queries.",
             remedy="Use the model that it has.",
         )
     check_kinds(fit, transcript)
-    cells = _model_cells(fit, domain, transcript)
+    cells = _model_cells(fit, model.domain, transcript)
     if cells > max_model_mb * CELLS_PER_MB:
         raise ModelTooLargeError(
             f"A model by {type(fit).__name__} of all that was counted has {cells:,} cells, above"

@@ -90,7 +90,7 @@ class Release(Estimates):
 
         A release has none if the fit failed after the budget was spent, or if its model is of a
         kind that this installation does not know. Whatever needs a model then raises a
-        ``ReleaseError``; ``refit`` makes one.
+        ``ReleaseError``; ``refit`` makes one if the release holds noisy marginals.
 
         Privacy:
             None spent.
@@ -257,7 +257,7 @@ class Release(Estimates):
         """
         fit = fit_named(fit)
         answers = usable_by(fit, self.transcript)
-        check_refit(fit, self.schema.domain, answers, max_model_mb)
+        check_refit(fit, self.model, answers, max_model_mb)
         warn_of_refit(fit, len(self.transcript.entries) - len(answers.entries))
         with reporting(progress) as callback:
             share = partial(callback, "fitting")

@@ -94,4 +94,7 @@ def _model_of(state: ModelState, schema: Schema, transcript: Transcript) -> Fitt
         family, reason = None, f"{reason}: {error.message.rstrip('.')}"
     if family is not None:
         return family.load(schema.domain, state.facts, state.arrays)
-    return NoModel(schema.domain, transcript.total(), reason, state)
+    remedy = "Load it where the package that made its model is installed."
+    if transcript.counts_something:
+        remedy = f"{NoModel.refit} {remedy}"
+    return NoModel(schema.domain, transcript.total(), reason, state, remedy)

@@ -118,9 +118,7 @@ def _alarms(release: Release) -> list[str]:
     if release.unmeasured_columns:
         found.append(nothing_asked(release.unmeasured_columns))
     if release.no_model:
-        found.append(
-            f"This release has no model: {release.no_model}. margrave refit fits one to its answers at no cost."
-        )
+        found.append(f"This release has no model: {release.no_model}. {release.model.remedy}")
     elif misfits := release.misfit:
         found.append(contradicted(misfits))
     return found

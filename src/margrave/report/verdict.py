@@ -149,7 +149,7 @@ def _sentences(release: Release, good: int, columns: int, pairs: _Pairs) -> tupl
     if release.no_model:
         return (
             f"This release has no synthetic rows yet: {release.no_model}.",
-            "Its noisy answers can be used. margrave refit fits a model to them at no cost.",
+            release.model.remedy,
         )
     if release.misfit:
         return (contradicted(release.misfit), "Do not use the synthetic rows for these columns.")

@@ -62,8 +62,9 @@ class OverlayView:
 
 
 def column_views(release: Release) -> list[ColumnView]:
-    """Return one view per column, in the schema's order."""
-    return [column_view(release, column.name) for column in release.schema.columns]
+    """Return one view per column, in the schema's order; none of a column that a failed run did not learn."""
+    schema = release.schema
+    return [column_view(release, c.name) for c in schema.columns if c not in schema.to_learn]
 
 
 def column_view(release: Release, name: Attribute) -> ColumnView:

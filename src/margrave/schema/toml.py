@@ -202,7 +202,9 @@ def write(content: SchemaContent) -> str:
         lines += ["", *comment(content.remarks.get(column.name, "")), "[[column]]"]
         lines += [line("name", column.name), line("kind", column.kind)]
         keys = keys_of(Learn if isinstance(column, Learn) else KINDS[column.kind])
-        rest = ((key, getattr(column, key)) for key in keys if key != "name")
+        # the policy of a column to learn follows from its kind, and would be wrong beside another kind
+        implied = ("name", "outside") if isinstance(column, Learn) else ("name",)
+        rest = ((key, getattr(column, key)) for key in keys if key not in implied)
         settings = content.source(column.name).settings
         lines += [line(k, v) for k, v in (*rest, *settings) if says(v)]
     for constraint in content.constraints:
