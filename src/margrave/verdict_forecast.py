@@ -137,7 +137,8 @@ class VerdictForecast:
             return []
         means = "its mean" if len(self.never) == 1 else "their means"
         return [
-            f"{listed(self.never, 6)}: no budget makes {means} reliable with these bins. In the schema, {bins_remedy()}"
+            f"{listed(self.never, 6)}: no budget is likely to make {means} reliable with these bins. In the schema,"
+            f" {bins_remedy()}"
         ]
 
 

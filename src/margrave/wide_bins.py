@@ -62,8 +62,7 @@ def wide_bins(columns: Iterable[Column]) -> tuple[WideBins, ...]:
         columns: The columns of a schema. Columns to learn are passed over.
 
     Returns:
-        The columns for which s must exceed a ninth of the range. Default bins of whole numbers are mostly narrower
-        than that, and those of real numbers are not.
+        The columns for which s must exceed a ninth of the range. Default bins are mostly narrower than that.
 
     Example:
         >>> from margrave.schema import Integer

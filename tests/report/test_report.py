@@ -447,7 +447,7 @@ def test_a_pair_with_a_constant_or_doubtful_column_is_no_use() -> None:
         measurement(("b", "c"), counts.sum(0), 1.0),
     ]
     found = of_release(replace(whole, transcript=Transcript(tuple(pairs))))
-    assert found.sentences[0] == "The main numbers of all columns are reliable."
+    assert found.sentences[0] == "The main numbers of 2 of 3 columns are reliable."
     assert found.sentences[1].endswith("relations can be used for 1 of these.")
     assert "Relations of 1 of the 2 measured pairs: a and b." in found.use_for
     assert "Relations of columns with one value in all synthetic rows: c." in found.not_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -52,9 +52,16 @@ def not_taken(fit: Any, kinds: Collection[EntryKind]) -> list[EntryKind]:
 
 def fits_for(kinds: Collection[EntryKind]) -> dict[str, Any]:
     """Return the built-in fits that use all of these kinds and give records, by name."""
-    from margrave.models.families import FITS  # which imports every fit
+    takes_all = {n: fit for n, fit in _BUILT_IN.items() if not not_taken(fit, kinds)}
+    return {n: fit for n, fit in takes_all.items() if fit.gives_records}
 
-    return {n: fit for n, fit in FITS.items() if fit.gives_records and not not_taken(fit, kinds)}
+
+def register_fits(fits: Mapping[str, Any]) -> None:
+    """Make the built-in fits known by name, for refusals that name another fit."""
+    _BUILT_IN.update(fits)
+
+
+_BUILT_IN: dict[str, Any] = {}
 
 
 def check_kinds(fit: Any, transcript: Transcript) -> None:

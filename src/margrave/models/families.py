@@ -10,6 +10,7 @@ from margrave.domain import Domain
 from margrave.errors import InputError, ReleaseError
 from margrave.models.answers import AnswersFit, load_answers
 from margrave.models.copula import GaussianCopulaFit
+from margrave.models.entries import register_fits
 from margrave.models.genetic import GeneticFit
 from margrave.models.graphical import GraphicalFit, load_graphical
 from margrave.models.grem import GReMFit
@@ -136,6 +137,7 @@ FAMILIES: dict[str, Family] = {
 FITS: dict[str, type[Fit]] = {
     name: fit for family in FAMILIES.values() for name, fit in family.fits.items()
 }
+register_fits(FITS)
 
 
 #: The built-in fits, and those of other distributions.

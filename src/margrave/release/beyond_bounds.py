@@ -156,8 +156,19 @@ def bounds_of_another_run_words(
     return [
         f"{listed(found, 12)}: the bounds are those that another release learned. No answer of this one shows how many"
         f" rows lie beyond them, and intervals of {of} do not include these. So they are not reliable."
-        f" In the schema of the next release, {bounds_remedy()}"
+        f" In the schema of the next release, {bounds_remedy(open_bounds(schema, found))}"
     ]
+
+
+def open_bounds(schema: Schema, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys of the bounds that were not public in one of these columns before it was learned.
+
+    >>> from margrave.schema import ColumnSource, Integer
+    >>> schema = Schema([Integer("age", 0, 92)], sources={"age": ColumnSource(of="learned", public=["low"])})
+    >>> open_bounds(schema, ["age"])
+    ('high',)
+    """
+    return tuple(dict.fromkeys(key for name in names for key in schema.source(name).open_bounds))
 
 
 def beyond_bounds_words(

@@ -64,7 +64,7 @@ def _schema_remedy(schema: Schema, name: Attribute) -> str:
     column, source = schema.column(name), schema.source(name)
     assert isinstance(column, NUMERIC_KINDS)
     if source.of == "learned":
-        return bounds_remedy([key for key in ("low", "high") if key not in source.public])
+        return bounds_remedy(source.open_bounds)
     least, greatest = column.cells.extremes
     if (greatest > least).any():
         return bins_remedy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
@@ -282,15 +283,20 @@ def clipping_remedy(schema: Schema, transcript: Transcript, name: Attribute) -> 
 
 def open_ends_words(numbers: Sequence[ColumnNumber]) -> list[str]:
     """Return a sentence for each column that has a quantile which may lie beyond a learned bound."""
-    names: dict[Attribute, dict[str, None]] = {}
+    found: dict[Attribute, list[ColumnNumber]] = {}
     for n in numbers:
         if n.is_open:
-            names.setdefault(n.column, {})[n.statistic] = None
-    return [
-        f"{name}: {', '.join(found)} may lie beyond a learned bound. Rows beyond it count in the bin beside it, so no"
-        f" answer shows how far beyond. In the schema of the next release, {bounds_remedy()}"
-        for name, found in names.items()
-    ]
+            found.setdefault(n.column, []).append(n)
+    sentences = []
+    for name, own in found.items():
+        statistics = ", ".join(dict.fromkeys(n.statistic for n in own))
+        below, above = ({getattr(n, f"beyond_{side}") for n in own} for side in ("below", "above"))
+        keys = [key for key, room in (("low", below), ("high", above)) if math.inf in room]
+        sentences.append(
+            f"{name}: {statistics} may lie beyond a learned bound. Rows beyond it count in the bin beside it, so no"
+            f" answer shows how far beyond. In the schema of the next release, {bounds_remedy(keys)}"
+        )
+    return sentences
 
 
 def clipped_ends(

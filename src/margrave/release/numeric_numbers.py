@@ -31,19 +31,25 @@ QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 def has_edges_for_heaps(column: Numeric) -> bool:
     """Return True if values that heap, such as round prices, may all lie at the same end of their bins.
 
-    Real numbers may. Whole numbers, dates and times may if their bins begin at multiples of a step, after a first one.
-    Bins of one value do not count.
+    Whole numbers, dates and times may if their bins begin at multiples of a step, after a first one. Real numbers may
+    if their bins begin at multiples of the greatest power of ten within the narrowest. Bins of one value do not count.
 
     >>> from margrave.schema import Integer, Real
     >>> ages = Integer("age", 0, 99), Integer("age", 0, 99, bins=10), Integer("age", 0, 99, bins=100)
-    >>> [has_edges_for_heaps(column) for column in (*ages, Real("price", 0, 100))]
-    [False, True, False, True]
+    >>> [has_edges_for_heaps(column) for column in ages]
+    [False, True, False]
+    >>> [has_edges_for_heaps(Real("price", 0, 100, bins=bins)) for bins in (20, 32)]
+    [True, False]
     """
-    if not column.cells.whole:
-        return True
     least, greatest = column.cells.extremes
-    starts = least[greatest > least].astype(np.int64)
-    return bool(starts.size and np.gcd.reduce(np.diff(starts[1:])) != 1)
+    wide = greatest > least
+    starts = least[wide][1:]
+    if not wide.any():
+        return False
+    if column.cells.whole:
+        return bool(np.gcd.reduce(np.diff(starts.astype(np.int64))) != 1)
+    steps = starts / 10.0 ** math.floor(math.log10(float((greatest - least)[wide].min())))
+    return bool(np.allclose(steps, np.rint(steps), rtol=0.0, atol=1e-6))
 
 
 @dataclass(frozen=True, eq=False)

@@ -229,7 +229,7 @@ def _remedy(
         next_schema = f"In the schema of the next release, for {column.name}"
         limits = possible_limits(column, schema.sources)
         if has_bounds_of_another_run(column, limits) or any(n.may_hide_values for n in doubtful):
-            return f"{next_schema} {bounds_remedy()}"
+            return f"{next_schema} {bounds_remedy(schema.source(column.name).open_bounds)}"
         is_public = column.name not in learned_of(schema.sources)
         if is_public and column.name in hidden_spreads(schema, release.transcript):
             return f"{next_schema} {bins_remedy()}"

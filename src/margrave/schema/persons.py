@@ -19,10 +19,6 @@ PLACEHOLDERS = MARKS | {
 }  # fmt: skip
 
 
-#: Control characters that are seen as a blank.
-BLANKS = "\t\n\x0b\x0c\r\x85"
-
-
 def normalized(written: str) -> str:
     """Return an identifier in its one form: composed characters, no invisible ones, no blanks around it.
 
@@ -31,7 +27,8 @@ def normalized(written: str) -> str:
     """
     if written.isascii() and written.isprintable():
         return written.strip()
-    visible = "".join(c for c in written if c in BLANKS or not _is_invisible(c))
+    blanks = "\t\n\x0b\x0c\r\x85"  # control characters that are seen
+    visible = "".join(c for c in written if c in blanks or not _is_invisible(c))
     return unicodedata.normalize("NFC", visible).strip()
 
 

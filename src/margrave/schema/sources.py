@@ -42,6 +42,11 @@ class ColumnSource:
     missing_codes: Sequence[str] = ()
     public: Sequence[str] = ()
 
+    @property
+    def open_bounds(self) -> tuple[str, ...]:
+        """The bounds that were not public before the column was learned."""
+        return tuple(key for key in ("low", "high") if key not in self.public)
+
     #: The sources of a value.
     kinds: ClassVar[tuple[str, ...]] = ("public", "learned", "read")
     #: The keys of the file, with the fields that they set.

@@ -17,6 +17,7 @@ from margrave.release.beyond_bounds import (
     bounds_of_another_run_words,
     columns_of_another_run,
     hidden_rows_words,
+    open_bounds,
     possible_limits,
 )
 from margrave.release.number import TOLERANCE, ColumnNumber
@@ -111,10 +112,12 @@ def check(context: Context) -> Iterator[Caveat]:
     for beyond in context.once(beyond_learned):
         if beyond.names:
             chosen = tuple(n for n in context.names if n in beyond.names)
+            assert context.release is not None
+            keys = open_bounds(context.release.schema, [beyond.column.name])
             text = (
                 f"{beyond.words} No answer shows whether there are any, because the noise could hide them. Intervals of"
                 f" {context.about(chosen)} do not include them. `margrave numbers` and release.numbers() state an"
-                f" interval of the mean that does. In the schema of the next release, {bounds_remedy()} Or give the"
+                f" interval of the mean that does. In the schema of the next release, {bounds_remedy(keys)} Or give the"
                 " release a larger budget."
             )
             yield Caveat("beyond_learned", chosen, beyond.decisive, text)

@@ -15,6 +15,7 @@ from margrave.inference.caveats.merged_codes import valued
 from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.probe import Trial
 from margrave.ratios import figure
+from margrave.release.beyond_bounds import open_bounds
 from margrave.schema.parsing import plain
 from margrave.schema.remedies import bins_remedy, bounds_remedy
 from margrave.schema.sources import learned_of
@@ -182,7 +183,9 @@ def _remedy(context: Context, columns: Sequence[str]) -> str:
     if len(learned) < len(columns):
         remedies.append(f"{bins_remedy()} Narrower public bounds help too.")
     if learned:
-        remedies.append(f"{bounds_remedy()} Or raise the budget.")
+        remedies.append(
+            f"{bounds_remedy(open_bounds(context.release.schema, learned))} Or raise the budget."
+        )
     return " ".join(f"In the schema of the next release, {remedy}" for remedy in remedies)
 
 

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from margrave.domain import Domain
 from margrave.errors import ModelTooLargeError
+from margrave.types import Clique
 from margrave.workload import Workload
 
-if TYPE_CHECKING:
-    from margrave.mechanisms.common import Mechanism
 
-M = TypeVar("M", bound="Mechanism")
+class Counting(Protocol):
+    """A mechanism, by what it counts."""
+
+    def reads(self, domain: Domain) -> Collection[Clique]:
+        """Return the marginals that it may count."""
+
+    def workload_on(self, domain: Domain) -> Workload:
+        """Return its workload."""
+
+
+M = TypeVar("M", bound=Counting)
 
 #: Cells counted behind the gate, over all marginals of a run: 8 GiB of counts.
 MAX_COUNTED = 1 << 30
 
 
-def check_counts(domain: Domain, mechanism: Mechanism) -> None:
+def check_counts(domain: Domain, mechanism: Counting) -> None:
     """Refuse a run whose counts would not fit in memory, and name the column that weighs most."""
     reads = set(mechanism.reads(domain))
     total = sum(map(domain.cells, reads))
