@@ -440,20 +440,22 @@ def test_a_pair_with_a_constant_or_doubtful_column_is_no_use() -> None:
     """Every synthetic row has the same value of it, or its own shares are not reliable."""
     schema = Schema.coded({"a": 2, "b": 2, "c": 2})
     counts = np.zeros((2, 2, 2))
-    counts[:, :, 0] = 500.0
+    counts[:, :, 0] = 50_000.0
     whole = with_model(replace(fake_model.release(schema=schema), provenance=PLAIN), counts)
+    measured = counts * 0.998
+    measured[:, :, 1] = 100.0
     pairs = [
-        measurement(("a", "b"), counts.sum(2), 1.0),
-        measurement(("b", "c"), counts.sum(0), 1.0),
+        measurement(("a", "b"), measured.sum(2), 1.0),
+        measurement(("b", "c"), measured.sum(0), 1.0),
     ]
     found = of_release(replace(whole, transcript=Transcript(tuple(pairs))))
-    assert found.sentences[0] == "The main numbers of 2 of 3 columns are reliable."
+    assert found.sentences[0] == "The main numbers of all columns are reliable."
     assert found.sentences[1].endswith("relations can be used for 1 of these.")
     assert "Relations of 1 of the 2 measured pairs: a and b." in found.use_for
     assert "Relations of columns with one value in all synthetic rows: c." in found.not_for
-    doubtful = measurement(("a", "c"), np.full((2, 2), 500), 40.0)
+    doubtful = measurement(("a", "c"), np.full((2, 2), 50_000), 4_000.0)
     even = replace(whole, transcript=Transcript((pairs[0], doubtful)))
-    found = of_release(with_model(even, np.full((2, 2, 2), 250.0)))
+    found = of_release(with_model(even, np.full((2, 2, 2), 25_000.0)))
     assert "Relations of 1 of the 2 measured pairs: a and b." in found.use_for
     assert "The main number of c: it is not reliable." in found.not_for
     assert "Relations of columns whose main number is not reliable: c." in found.not_for
