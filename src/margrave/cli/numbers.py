@@ -168,11 +168,18 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
 
 def marked_words(marked: Sequence[ColumnNumber], found: Sequence[ColumnNumber]) -> str:
     """Return how many numbers are not reliable, and the rule."""
+    shares = ("share", "missing")
+    small = any(n.low == 0.0 and n.statistic.startswith(shares) for n in marked)
+    rare = (
+        f" A share whose interval reaches 0 % is small, but not known to {percent(TOLERANCE, 'g')}."
+        if small
+        else ""
+    )
     return (
         f"{len(marked):,} of {len(found):,} are not reliable. A reliable number is off by at most"
         f" {percent(TOLERANCE, 'g')} or {TOLERANCE:g} standard deviations of its column, whichever is more. For dates"
         " and for values far from zero, such as years or shares above 90 %, only the standard deviations count, except"
-        " in totals. Noise, wide bins, clipping, or synthetic rows that differ can exceed that."
+        f" in totals. Noise, wide bins, clipping, or synthetic rows that differ can exceed that.{rare}"
     )
 
 
