@@ -86,7 +86,7 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 
 
 def listed_within(names: Sequence[str], max_letters: int = 120) -> str:
-    """Return as many names as fit into so many letters, at least one, and how many more there are.
+    """Return the first names that fit into ``max_letters`` letters, at least one, and the number of the rest.
 
     >>> listed_within(["a", "b", "c"], 6), listed_within(["a long name", "b", "c"], 6)
     ('a, b and 1 more', 'a long name and 2 more')

@@ -267,7 +267,7 @@ def _of_two_digits(above: float, most: float) -> list[float]:
 
 
 def _first(values: Sequence[float], is_enough: Callable[[float], bool]) -> float | None:
-    """Return the first value that is enough, by bisection; None if there is none."""
+    """Return the first value for which ``is_enough`` is true, by bisection; None without one."""
     place = bisect_left(values, True, key=is_enough)
     return values[place] if place < len(values) else None
 

@@ -129,7 +129,7 @@ def fit_seconds(
 
 
 def _growth(joining: float) -> float:
-    """Return how many times the cells of its marginals a model has, if so many of these join others."""
+    """Return the ratio of the cells of a model to those of its marginals, of which ``joining`` join others."""
     least_growth, columns_per_doubling = 3, 5
     return least_growth * math.exp2(min(joining / columns_per_doubling, 64))
 

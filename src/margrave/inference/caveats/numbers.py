@@ -105,7 +105,7 @@ def no_variance(context: Context) -> Iterator[Caveat]:
         ),
         (
             tuple(n for n in flat if n not in in_one_bin),
-            "all data sets gave the same value without a variance, so there is no interval.",
+            "all data sets gave the same value, with variance 0, so there is no interval.",
         ),
         (
             in_one_bin,
