@@ -63,6 +63,11 @@ def each_column(frame: Any, names: Sequence[str]) -> Iterator[tuple[str, list[pa
         yield from columns_of(frame, names[start : start + size]).items()
 
 
+def release_memory() -> None:
+    """Return to the system the memory that Arrow keeps for further columns: other libraries cannot use it."""
+    pa.default_memory_pool().release_unused()
+
+
 def collected(frame: Any, names: Sequence[str]) -> pa.Table:
     """Return the named columns, read once: a frame that is a query may give its rows in another
     order the next time.

@@ -22,7 +22,7 @@ from margrave.cli.bounds import show_bounds
 from margrave.cli.main import COMMANDS, run
 from margrave.cli.numbers import _purpose
 from margrave.cli.options import parse_workload
-from margrave.domain import Domain
+from margrave.domain import Codes, Domain
 from margrave.errors import InputError, ModelTooLargeError
 from margrave.mechanisms import MECHANISMS
 from margrave.models import FITS, GraphicalFit
@@ -86,6 +86,44 @@ def test_numbers_have_intervals_and_marks(here: Path, capsys: pytest.CaptureFixt
     assert f"And {len(whole) - 2} more" in shown
     assert run(["numbers", "r.margrave", "--rows", "-1"]) != 0
     assert run(["numbers", "r.margrave", "--columns", "agee"]) != 0
+
+
+def test_a_release_that_learned_nothing_says_why_it_has_no_numbers(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("few.csv").write_text("fee,cost\n" + "31.5,7\n64.25,9\n" * 10)
+    assert run(["schema", "draft", "few.csv", "-o", "few.toml"]) == 0
+    spent = ["--epsilon", "0.1", "--delta", "1e-6"]
+    assert run(["synthesize", "few.csv", "-s", "few.toml", *spent, "--release", "r.margrave"]) != 0
+    capsys.readouterr()
+    assert run(["numbers", "r.margrave"]) != 0
+    said = capsys.readouterr()
+    assert "This release has no numbers: the run failed: The noise hides" in said.err
+    assert said.out == ""
+    assert json.loads(ok(capsys, "numbers", "r.margrave", "--json")) == []
+
+
+def test_further_measures_are_of_the_records_that_were_compared(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(capsys, "--release", "r.margrave")
+    compared: list[Codes] = []
+    drawn = Release.codes
+
+    def recorded(self: Release, *args: Any, **more: Any) -> Codes:
+        compared.append(drawn(self, *args, **more))
+        return compared[-1]
+
+    monkeypatch.setattr(Release, "codes", recorded)
+    runs = []
+    for _ in range(2):
+        ok(capsys, "evaluate", "table.csv", "r.margrave", "--geometry")
+        runs.append([codes.values for codes in compared])
+        compared.clear()
+    first, second = runs
+    assert len(first) > 1
+    assert all(np.array_equal(first[0], values) for values in first)
+    assert not np.array_equal(first[0], second[0])
 
 
 def test_columns_that_were_not_measured_together_have_one_sentence(

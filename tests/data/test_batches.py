@@ -374,7 +374,8 @@ def test_the_rows_that_a_person_keeps_are_uniform() -> None:
     assert abs(counts[1] - persons / 2) < 5 * np.sqrt(persons / 4)
     again = table.bounded(2).count([("a",)])["a",]
     assert again.tolist() == counts.tolist(), "the choice lasts as long as the table"
-    assert batched(rows, PLAIN).bounded(2).count([("a",)])["a",].tolist() != counts.tolist()
+    others = [batched(rows, PLAIN).bounded(2).count([("a",)])["a",].tolist() for _ in range(4)]
+    assert any(other != counts.tolist() for other in others), "each is equal once in 160 times"
     assert (
         table.bounded(2).bounded(1).count([("a",)])["a",].tolist()
         == table.bounded(1).count([("a",)])["a",].tolist()

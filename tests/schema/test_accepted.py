@@ -17,7 +17,9 @@ from margrave.cli.main import cli, run
 from margrave.data import read_table
 from margrave.errors import SchemaError
 from margrave.profiling import check_table
-from margrave.schema import Categorical, ColumnSource, Integer, Schema
+from margrave.profiling.draft import quiet_draft
+from margrave.row_checks import compare_with_rows
+from margrave.schema import Categorical, ColumnSource, Integer, Real, Schema
 
 TOWN = Categorical("town", ["York", "Hull"], missing=True)
 SCHEMA = Schema([TOWN, Integer("age", 0, 9)], ignore=["patient_id"])
@@ -81,6 +83,21 @@ def test_learned_categories_and_bounds_were_not_read_off_the_rows() -> None:
         )
         assert any('add "read: town"' in sentence for sentence in heard) is alarmed
         assert any("read: age" in note for note in check_table(table, schema).notes) is alarmed
+
+
+def test_bounds_of_a_column_that_numbers_its_rows_are_asked_about() -> None:
+    """A draft would leave the column out; its stated bounds are those of the rows all the same."""
+    table = pa.table({"place": range(1, 203), "weight": [k + 0.25 for k in range(202)]})
+    schema = Schema([Integer("place", 0, 220), Real("weight", 0.0, 220.0)])
+    assert "place" in quiet_draft(table, read=True).ignore
+    heard: list[str] = []
+    compare_with_rows(table, read_table(table, schema), schema, heard.append)
+    (note,) = (n for n in check_table(table, schema).notes if "as these rows have them" in n)
+    assert (len(heard), heard[0] in note) == (1, True)
+    assert "as these rows have them: place, weight. " in note
+    wider = Schema([Integer("place", 1, 220), Real("weight", 0.0, 221.0)])
+    compare_with_rows(table, read_table(table, wider), wider, heard.append)
+    assert len(heard) == 1
 
 
 def test_answers_about_persons_hold_for_runs_too() -> None:

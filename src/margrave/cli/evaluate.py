@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
 import click
@@ -120,6 +121,8 @@ def evaluate_command(
         raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
     if target is not None:
         schema.domain.index(target)
+    if release is not None and seed is None:
+        seed = secrets.randbits(63)  # all measures are of the same records
     other = synthetic if release is None else release
     found = evaluate(real, other, wanted, schema=schema, rows=rows, seed=seed)
     further: GeometryErrors | None = None

@@ -11,7 +11,7 @@ from rich.table import Table
 from margrave._card import counted, listed
 from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.output import console, escape
-from margrave.errors import InputError
+from margrave.errors import InputError, ReleaseError
 from margrave.ratios import figure, percent
 from margrave.release import ColumnNumber, Release
 from margrave.release.beyond_bounds import (
@@ -75,6 +75,10 @@ def numbers_command(
     if as_json:
         echo_json([n.to_dict() for n in chosen])
         return
+    if not chosen and release.no_model:
+        raise ReleaseError(
+            f"This release has no numbers: {release.no_model}.", remedy=release.model.remedy
+        )
     measured = {n.column for n in chosen if n.low is not None}
     apart = [name for name in wanted if name != by and name not in measured] if by else []
     chosen = tuple(n for n in chosen if n.column not in apart)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,14 @@ from margrave._card import counted
 from margrave.data.batch_sources import KeptBatches, open_source, sampled_frame
 from margrave.data.loading import check_rows, columns_in, wanted_columns
 from margrave.error_sanitizer import hide_rows, reveal_table
-from margrave.errors import MargraveError
-from margrave.frames import each_column, row_count
-from margrave.profiling.answers import may_say_whose
-from margrave.profiling.draft import quiet_draft
+from margrave.frames import each_column, release_memory, row_count
+from margrave.profiling.draft import may_be_of_persons, reason_to_skip, says_whose
 from margrave.profiling.header_check import columns_named_like_values, question
 from margrave.profiling.identifiers import best_identifier, may_identify, of_persons
 from margrave.profiling.proposals import missing_marks
+from margrave.profiling.read_values import column_as_read
 from margrave.profiling.rounding import of_whole_period
+from margrave.profiling.sentinels import without_words
 from margrave.schema import (
     Categorical,
     Column,
@@ -36,7 +36,7 @@ from margrave.schema import (
     schema_of,
 )
 from margrave.schema.alarms import Alarm
-from margrave.schema.column_profile import profile_column
+from margrave.schema.column_profile import ColumnProfile, profile_column
 from margrave.schema.person_check import overlooked_person
 from margrave.schema.sources import learned_of
 from margrave.schema.toml_text import written
@@ -54,7 +54,7 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     Privacy:
         NOT private: true counts.
     """
-    # Rows up to which a check drafts a schema to compare, which holds the whole table.
+    # Rows up to which bounds are compared, and all columns asked whose rows they are: that holds the whole table.
     max_rows = 1_000_000
     schema = schema_of(schema, table=source)
     schema.check_apart(source)
@@ -64,21 +64,22 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     names = list(schema.table_names)
     odd = columns_named_like_values(schema.columns)
     further = [Alarm("header", question(names, odd))] if odd else []
-    fresh = (
-        None if found.rows > max_rows or schema.draft else _fresh(source)
-    )  # a draft says so itself
-    found = replace(found, drafted=_as_in_rows(fresh, schema, found.drafted))
-    further += _codes(source, schema)
-    if schema.person is None:
-        further += _overlooked(source, schema, fresh)
-    return replace(found, further=tuple(further))
-
-
-def _fresh(source: Any) -> Schema | None:
-    try:
-        return quiet_draft(source, read=True)
-    except MargraveError:  # there is nothing to draft
-        return None
+    few = found.rows <= max_rows and not schema.draft  # a draft says so itself
+    declared = _comparable(schema) if few else {}
+    coded = _may_have_codes(schema)
+    columns = columns_in(source) if schema.person is None else []
+    whose = _Whose(schema, few=few)
+    as_read = set(found.drafted)
+    read = {n for n in columns if few or n in schema.ignore}.union(declared, coded)
+    for profile in _profiles(source, [n for n in columns_in(source) if n in read]):
+        name = profile.name
+        if name in declared and _as_read(profile) == declared[name]:
+            as_read.add(name)
+        if name in coded:
+            further += _codes(profile, coded[name], schema.source(name).missing_codes)
+        if name in columns:
+            whose.ask(profile)
+    return replace(found, drafted=_stated(schema, as_read), further=(*further, *whose.alarms()))
 
 
 @hide_rows
@@ -97,34 +98,43 @@ def as_in_rows(source: Any, schema: Schema, filled: Collection[str]) -> tuple[st
     """
     source = reveal_table(source)
     may_read = isinstance(source, str | Path) or row_count(source) is not None
-    drafts = may_read and bool(_comparable(schema))
-    return _as_in_rows(_fresh(source) if drafts else None, schema, filled)
+    declared = _comparable(schema) if may_read else {}
+    read = {p.name for p in _profiles(source, list(declared)) if _as_read(p) == declared[p.name]}
+    return _stated(schema, read.union(filled))
 
 
-def _as_in_rows(fresh: Schema | None, schema: Schema, filled: Collection[str]) -> tuple[str, ...]:
-    """Return columns that are filled, or as a fresh draft has them; none of a draft, which says so itself."""
-    read = {} if fresh is None else {c.name: _declared(c) for c in fresh.columns}
-    comparable = {c.name for c in _comparable(schema)}
-
-    def is_drafted(column: Column) -> bool:
-        return column.name in comparable and _declared(column) == read.get(column.name)
-
+def _stated(schema: Schema, read: Collection[str]) -> tuple[str, ...]:
+    """Return the columns that are as the rows have them and were not learned; none of a draft, which says so itself."""
     learned = learned_of(schema.sources)
     return tuple(
         c.name
         for c in schema.columns
-        if not schema.draft and c.name not in learned and (c.name in filled or is_drafted(c))
+        if not schema.draft and c.name not in learned and c.name in read
     )
 
 
-def _comparable(schema: Schema) -> list[Column]:
-    """Return the columns that a draft of the rows may declare as the schema does: neither learned nor usual ones."""
+def _profiles(source: Any, names: Sequence[str]) -> Iterator[ColumnProfile]:
+    """Yield the profiles of some columns, of about a million rows at most."""
+    if not names:
+        return
+    frame = source if open_source(source) is None else sampled_frame(source, names)
+    for name, pieces in each_column(frame, names):
+        yield profile_column(name, pieces)
+    del frame
+    release_memory()
+
+
+def _comparable(schema: Schema) -> dict[str, object]:
+    """Return what the columns declare that rows may have as well: neither learned nor usual."""
     learned = learned_of(schema.sources)
-    return [
-        c
-        for c in schema.columns
-        if c.name not in learned and _declared(c) is not None and not _usual(c)
-    ]
+    declared = {c.name: _declared(c) for c in schema.columns if not _usual(c)}
+    return {n: d for n, d in declared.items() if d is not None and n not in learned}
+
+
+def _as_read(profile: ColumnProfile) -> object:
+    """Return what a column would declare with the bounds or categories of its rows."""
+    numbers = without_words(profile)[0]
+    return _declared(column_as_read(numbers)) if numbers.counts else None
 
 
 def _usual(column: Column) -> bool:
@@ -144,64 +154,83 @@ def _declared(column: Column) -> object:
     return frozenset(column.categories) if isinstance(column, Categorical | Ordinal) else None
 
 
-def _codes(source: Any, schema: Schema) -> list[Alarm]:
-    """Return an alarm for each column with values that look like missing-value codes and are not declared."""
+def _may_have_codes(schema: Schema) -> dict[str, Column]:
     lists = (Categorical.kind, Ordinal.kind)
     kinds = (Integer.kind, Real.kind, Date.kind, Timestamp.kind, *lists)
-    columns = {c.name: c for c in schema.columns if c.kind in kinds}
-    names = list(columns)
-    if not names:
+    return {c.name: c for c in schema.columns if c.kind in kinds}
+
+
+def _codes(profile: ColumnProfile, column: Column, stated: Sequence[Any]) -> list[Alarm]:
+    """Return an alarm if values look like missing-value codes and are not declared."""
+    is_list = column.kind in (Categorical.kind, Ordinal.kind)
+    stated = (*stated, *(getattr(column, "categories", None) or ()))
+    found = missing_marks(profile, listed=is_list)
+    marks = {m: n for m, n in found.items() if m not in stated}
+    if not marks:
         return []
-    frame = source if open_source(source) is None else sampled_frame(source, names)
-    alarms = []
-    for name, pieces in each_column(frame, names):
-        column, is_list = columns[name], columns[name].kind in lists
-        stated = (
-            *schema.source(name).missing_codes,
-            *(getattr(column, "categories", None) or ()),
+    listed = " and ".join(f"{mark} on {counted(rows, 'row')}" for mark, rows in marks.items())
+    look, public = (
+        (
+            f"which {'looks like a code' if len(marks) == 1 else 'look like codes'}",
+            "categories",
         )
-        found = missing_marks(profile_column(name, pieces), listed=is_list)
-        marks = {m: n for m, n in found.items() if m not in stated}
-        if marks:
-            listed = " and ".join(
-                f"{mark} on {counted(rows, 'row')}" for mark, rows in marks.items()
-            )
-            look, public = (
-                (
-                    f"which {'looks like a code' if len(marks) == 1 else 'look like codes'}",
-                    "categories",
-                )
-                if is_list
-                else ("far from all else or alone below zero", "bounds")
-            )
-            codes = f"missing_codes = {written(list(marks))}"
-            how = (
-                f"{codes} beside learn = true"
-                if isinstance(column, Learn)
-                else f"missing = true and {codes} with public {public}"
-            )
-            alarms.append(
-                Alarm(
-                    f"codes: {name}",
-                    f"Column {name!r} has {listed}, {look}. Does that mean missing? Then write {how}; or leave such"
-                    " fields empty in the table.",
-                )
-            )
-    return alarms
-
-
-def _overlooked(source: Any, schema: Schema, fresh: Schema | None) -> tuple[Alarm, ...]:
-    doubtful = set() if fresh is None else {fresh.person, *may_say_whose(fresh)}
-    doubtful &= {c.name for c in schema.to_learn} | ({fresh.person} if fresh is not None else set())
-    columns = [n for n in columns_in(source) if n in schema.ignore or n in doubtful]
-    if not columns:
-        return ()
-    frame = source if open_source(source) is None else sampled_frame(source, columns)
-    person = best_identifier(
-        [
-            e
-            for n, pieces in each_column(frame, columns)
-            if of_persons(e := profile_column(n, pieces)) or (n in doubtful and may_identify(e))
-        ]
+        if is_list
+        else ("far from all else or alone below zero", "bounds")
     )
-    return () if person is None else (overlooked_person(person, person.name in schema.ignore),)
+    codes = f"missing_codes = {written(list(marks))}"
+    how = (
+        f"{codes} beside learn = true"
+        if isinstance(column, Learn)
+        else f"missing = true and {codes} with public {public}"
+    )
+    return [
+        Alarm(
+            f"codes: {column.name}",
+            f"Column {column.name!r} has {listed}, {look}. Does that mean missing? Then write {how}; or leave such"
+            " fields empty in the table.",
+        )
+    ]
+
+
+class _Whose:
+    """Columns that look like a person ID column, and are ignored or to be learned.
+
+    Args:
+        schema: A schema without a person ID column.
+        few: Whether all columns are asked, and not the ignored ones alone.
+    """
+
+    def __init__(self, schema: Schema, *, few: bool) -> None:
+        self._ignored, self._few = set(schema.ignore), few
+        self._learned = {c.name for c in schema.to_learn}
+        self._seen: list[tuple[ColumnProfile, bool, bool]] = []
+
+    def ask(self, profile: ColumnProfile) -> None:
+        """Keep the column's profile if it looks so."""
+        numbers, says, may = without_words(profile)[0], False, False
+        if self._few:
+            reason = reason_to_skip(numbers)
+            says = says_whose(numbers, reason)
+            may = not says and may_be_of_persons(numbers, reason)
+        if says or may or (profile.name in self._ignored and of_persons(profile)):
+            self._seen.append((profile, says, may))
+
+    def alarms(self) -> tuple[Alarm, ...]:
+        """Return the alarm of the column that is most likely the person ID column."""
+        named = best_identifier([p for p, says, _ in self._seen if says])
+        doubtful = (
+            {p.name for p, _, may in self._seen if may and p.name in self._learned}
+            if named is None
+            else {named.name}
+        )
+        person = best_identifier(
+            [
+                p
+                for p, _, _ in self._seen
+                if (p.name in doubtful and (of_persons(p) or may_identify(p)))
+                or (p.name in self._ignored and of_persons(p))
+            ]
+        )
+        if person is None:
+            return ()
+        return (overlooked_person(person, person.name in self._ignored),)

@@ -65,9 +65,9 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
         reason = reason_to_skip(evidence)
         if reason is None and not read and len(evidence.counts) == 1 and not evidence.missing:
             reason = Remark.ONE
-        if reason in (Remark.PERSONS, Remark.UNIQUE) and of_persons(evidence):
+        if says_whose(evidence, reason):
             persons.append(evidence)
-        elif reason in (None, Remark.UNIQUE) and not names_codes(name) and may_identify(evidence):
+        elif may_be_of_persons(evidence, reason):
             unclear.append(name)
         if reason is None:
             if read:
@@ -120,6 +120,17 @@ def _nothing_drafted(rows: int, columns: int) -> SchemaError:
         "No column of the table can be drafted: all are empty, have one value, or identify single rows.",
         remedy=f"{one if columns == 1 else 'Write'} the schema by hand.",
     )
+
+
+def says_whose(evidence: ColumnProfile, reason: str | None) -> bool:
+    """Return True if a column looks like a person ID column. ``reason``: why it cannot be synthesized."""
+    return reason in (Remark.PERSONS, Remark.UNIQUE) and of_persons(evidence)
+
+
+def may_be_of_persons(evidence: ColumnProfile, reason: str | None) -> bool:
+    """Return True if only a person can say whether a column is a person ID column."""
+    unclear = reason in (None, Remark.UNIQUE) and not names_codes(evidence.name)
+    return unclear and may_identify(evidence)
 
 
 def person_question(person: ColumnProfile) -> str:

@@ -49,47 +49,74 @@ def propose_read(evidence: ColumnProfile) -> tuple[Column, ColumnSource, str]:
     return column, ColumnSource(read=[*read, "missing"]), remark.rstrip()
 
 
-def _proposed(evidence: ColumnProfile) -> tuple[Column, str]:
-    texts = evidence.counts
+def column_as_read(evidence: ColumnProfile) -> Column:
+    """Return a column with the bounds or categories of its rows, and with nothing else that is read off them."""
+    name, texts, missing = evidence.name, evidence.counts, evidence.missing
     if evidence.truth or says_truth(texts):
-        return Boolean(evidence.name, missing=evidence.missing), _missing_remark(evidence)
+        return Boolean(name, missing=missing)
     found = dated_texts(texts)
     if found is not None:
         return _dated(evidence, found)
     if texts.are_whole:
-        return _integer(evidence)
+        return Integer(name, *_whole_bounds(texts), missing=missing)
     if texts.are_numbers:
-        return _real(evidence)
-    return _categorical(evidence)
+        return Real(name, *_bounds(texts), missing=missing)
+    often = [t for t, _ in texts.most_common(Learn.max_categories)]
+    return Categorical(
+        name, sorted(often), other=len(texts) > Learn.max_categories, missing=missing
+    )
 
 
-def _integer(evidence: ColumnProfile) -> tuple[Column, str]:
-    values = DistinctNumbers.of(evidence.counts.numbers, evidence.counts.rows)
-    least, most = int(values.points[0]), int(values.points[-1])
+def _proposed(evidence: ColumnProfile) -> tuple[Column, str]:
+    column = column_as_read(evidence)
+    if isinstance(column, Boolean):
+        return column, _missing_remark(evidence)
+    found = dated_texts(evidence.counts) if isinstance(column, Date | Timestamp) else None
+    if found is not None:
+        return column, _date_remark(evidence, found)
+    if isinstance(column, Integer):
+        return _integer(evidence, column)
+    if isinstance(column, Real):
+        return _real(evidence, column)
+    return column, _category_remark(evidence)
+
+
+def _whole_bounds(texts: DistinctTexts) -> tuple[int, int]:
+    least, most = int(texts.numbers.min()), int(texts.numbers.max())
+    if most - least < BINS:
+        return least, most
     low, high = (int(v) for v in rounded_outwards(Decimal(least), Decimal(most)))
-    few = most - least < BINS
-    low, high = (least, most) if few else (max(low, -EXACT + 1), min(high, EXACT - 1))
-    atoms = [] if few else [int(v) for v in _heaps(values)]
+    return max(low, -EXACT + 1), min(high, EXACT - 1)
+
+
+def _integer(evidence: ColumnProfile, column: Integer) -> tuple[Column, str]:
+    values = DistinctNumbers.of(evidence.counts.numbers, evidence.counts.rows)
+    low, high = column.low, column.high
+    atoms = [] if high - low < BINS else [int(v) for v in _heaps(values)]
     edges = [int(e) for e in growing_edges(values, atoms, low, high, whole=True)] or None
-    column = Integer(evidence.name, low, high, edges=edges, atoms=atoms, missing=evidence.missing)
+    column = Integer(column.name, low, high, edges=edges, atoms=atoms, missing=evidence.missing)
     return column, _number_remark(evidence, atoms, edges) + marked(values, far_off_read)
 
 
-def _real(evidence: ColumnProfile) -> tuple[Column, str]:
-    texts = evidence.counts
+def _bounds(texts: DistinctTexts) -> tuple[float, float]:
     ends = (texts.numbers == texts.numbers.min()) | (texts.numbers == texts.numbers.max())
     exact = [Decimal(t) for t in texts.keep(ends)]
     low, high = (float(v) for v in rounded_outwards(min(exact), max(exact)))
-    if low == high:
-        apart = max(1.0, abs(low) / 2**20)  # beyond 2^53 one more is the same float
-        low, high = low - apart, high + apart
+    if low < high:
+        return low, high
+    apart = max(1.0, abs(low) / 2**20)  # beyond 2^53 one more is the same float
+    return low - apart, high + apart
+
+
+def _real(evidence: ColumnProfile, column: Real) -> tuple[Column, str]:
+    texts, low, high = evidence.counts, column.low, column.high
     values = DistinctNumbers.of(texts.numbers, texts.rows)
     atoms = _heaps(values)
     places = _decimals(texts)
     fits = places is not None and max(abs(low), abs(high)) * 10**places < EXACT
     edges = [float(e) for e in growing_edges(values, atoms, low, high, whole=False)] or None
     column = Real(
-        evidence.name,
+        column.name,
         low,
         high,
         edges=edges,
@@ -112,39 +139,33 @@ def _decimals(texts: DistinctTexts) -> int | None:
     return next(found, None)
 
 
-def _dated(evidence: ColumnProfile, found: DatedTexts) -> tuple[Column, str]:
+def _dated(evidence: ColumnProfile, found: DatedTexts) -> Date | Timestamp:
     times = found.moments.times
     low, high = whole_months(times.min().astype(object), times.max().astype(object))
-    far = marked(found.days, far_off_read, day_of)
-    remark = _missing_remark(evidence, f"Are low and high public?{found.questions(evidence)}") + far
     form, missing = found.pattern or None, evidence.missing
     if found.unit == "":
-        return Date(evidence.name, low, high, format=form, missing=missing), remark
+        return Date(evidence.name, low, high, format=form, missing=missing)
     last = timedelta(seconds=86400 - UNITS[found.unit])
     start, end = at_midnight(low), at_midnight(high) + last
-    return Timestamp(
-        evidence.name, start, end, unit=found.unit, format=form, missing=missing
-    ), remark
+    return Timestamp(evidence.name, start, end, unit=found.unit, format=form, missing=missing)
 
 
-def _categorical(evidence: ColumnProfile) -> tuple[Column, str]:
-    often = [t for t, _ in evidence.counts.most_common()]
+def _date_remark(evidence: ColumnProfile, found: DatedTexts) -> str:
+    asked = f"Are low and high public?{found.questions(evidence)}"
+    return _missing_remark(evidence, asked) + marked(found.days, far_off_read, day_of)
+
+
+def _category_remark(evidence: ColumnProfile) -> str:
     codes = list(text_codes(evidence.counts))
     asked = spelling(evidence, Learn.max_categories) + (code_like_read(codes) if codes else "")
-    if len(often) <= Learn.max_categories:
-        column = Categorical(evidence.name, sorted(often), missing=evidence.missing)
-        return column, _missing_remark(
-            evidence, f"May all of these categories be known to exist?{asked}"
-        )
-    column = Categorical(
-        evidence.name, sorted(often[: Learn.max_categories]), other=True, missing=evidence.missing
-    )
+    if len(evidence.counts) <= Learn.max_categories:
+        return _missing_remark(evidence, f"May all of these categories be known to exist?{asked}")
     remark = (
         f"May these categories be known to exist? The {Learn.max_categories} most frequent are listed;"
-        f" others become {OTHER!r}{', which is also a value of the column' if OTHER in often else ''}."
+        f" others become {OTHER!r}{', which is also a value of the column' if OTHER in evidence.counts else ''}."
     )
     remark += Remark.MARKED if evidence.marked else ""
-    return column, _missing_remark(evidence, f"{remark}{asked}")
+    return _missing_remark(evidence, f"{remark}{asked}")
 
 
 def _number_remark(evidence: ColumnProfile, atoms: list[Any], edges: list[Any] | None) -> str:
