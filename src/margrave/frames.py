@@ -18,7 +18,6 @@ from margrave.schema.parsing import arrow_of, chunks
 
 T = TypeVar("T")
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
-"""So many columns of a query are held at a time where each is looked at by itself: it is run once for all of these."""
 
 STREAM = (
     "A stream can be read once only. Read it first: reader.read_all(). Or give a function that opens it anew:"
@@ -50,9 +49,7 @@ def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
 
 
 def each_column(frame: Any, names: Sequence[str]) -> Iterator[tuple[str, list[pa.Array]]]:
-    """Yield the named columns in turn; those of a query ``TOGETHER`` at a time: it is run each
-    time.
-    """
+    """Yield the named columns in turn. A query is run for several of them at a time."""
     columns_at_once = 16
     size = (
         columns_at_once

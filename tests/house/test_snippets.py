@@ -102,6 +102,7 @@ def test_the_examples_of_a_page_run(page: str, world: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:\\w+Fit estimates marginals:margrave.errors.RefitWarning")
 @pytest.mark.parametrize("page", HERE_SLOW)
 def test_the_examples_of_a_long_page_run(page: str, world: dict[str, Any]) -> None:
     run(page, world)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations, product
 from math import prod, sqrt
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
 
+import margrave
 from margrave.accounting import (
     AddRemovePerson,
     AddRemoveRow,
@@ -40,6 +43,7 @@ from margrave.models import (
     MultiplicativeWeightsFit,
 )
 from margrave.privacy import SeededRandomness
+from margrave.schema import Schema
 from margrave.types import Clique, FloatArray
 from margrave.workload import Workload
 from tests.support.conformance import memory_table, run_on, some_rows
@@ -324,3 +328,11 @@ def test_a_workload_too_large_to_plan_is_refused_at_once(mechanism: Mechanism) -
     domain = Domain.of({f"c{i}": 2 for i in range(90)})
     with pytest.raises(InputError, match=r"117,480 marginals.*forests"):
         mechanism.check(domain, AddRemoveRow())
+
+
+@pytest.mark.parametrize("name", ["gaussian", "residual-planner", "hdmm"])
+def test_without_scipy_the_extra_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    rows, own = pa.table({"a": [0, 1, 1], "b": [1, 0, 1]}), Schema.coded({"a": 2, "b": 2})
+    with pytest.raises(InputError, match=r"needs scipy.* pip install 'margrave\[inference\]'"):
+        margrave.synthesize(rows, own, epsilon=1.0, delta=1e-6, mechanism=name)

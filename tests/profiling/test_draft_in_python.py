@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from datetime import date
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 import margrave
@@ -196,11 +198,12 @@ def test_a_sealed_run_without_a_callback_does_not_warn(tmp_path: Path) -> None:
     schema = Schema([Categorical("ward", ["Cardiology", "Surgery"], other=True)])
     ledger.register_schema("d", schema.hash())
     sealed: dict[str, Any] = {"preflight": "sealed", "ledger": ledger.path, "dataset": "d"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         margrave.synthesize(WARDS, schema, **sealed, **SPENDS)
         with pytest.raises(DataError):
             margrave.synthesize(pa.table({"x": [1]}), schema, **sealed, **SPENDS)
+    assert texts_of(caught) == []
 
 
 @pytest.mark.parametrize("case", ["custodian", "callback", "sealed", "persons"])
@@ -379,3 +382,14 @@ def test_the_draft_says_that_truth_values_lose_their_words_and_how_to_keep_them(
 def test_the_offered_kind_reads_all_values() -> None:
     table = visits().select(["readmitted"])
     assert Schema([Boolean("readmitted", missing=True)]).preflight(table).columns[0].outside == 0
+
+
+def test_a_draft_of_some_of_the_rows_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "visits.parquet"
+    rows = 1_200_000
+    pq.write_table(pa.table({"stay": np.arange(rows) % 40}), path, row_group_size=100_000)
+    said = quiet_draft(path).remarks[""]
+    read = int(re.search(r"Drafted from a sample of ([\d,]+) rows\.", said)[1].replace(",", ""))  # type: ignore[index]
+    assert 500_000 <= read < rows
+    pq.write_table(pa.table({"stay": np.arange(300) % 40}), path)
+    assert "sample" not in quiet_draft(path).remarks[""]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 import zipfile
 from dataclasses import replace
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from margrave.errors import SchemaError
 from margrave.profiling import check_table
 from margrave.profiling.draft import quiet_draft
 from margrave.row_checks import compare_with_rows
-from margrave.schema import Categorical, ColumnSource, Integer, Real, Schema
+from margrave.schema import Categorical, ColumnSource, Date, Integer, Real, Schema, Timestamp
 
 TOWN = Categorical("town", ["York", "Hull"], missing=True)
 SCHEMA = Schema([TOWN, Integer("age", 0, 9)], ignore=["patient_id"])
@@ -98,6 +99,40 @@ def test_bounds_of_a_column_that_numbers_its_rows_are_asked_about() -> None:
     wider = Schema([Integer("place", 1, 220), Real("weight", 0.0, 221.0)])
     compare_with_rows(table, read_table(table, wider), wider, heard.append)
     assert len(heard) == 1
+
+
+def test_the_least_and_the_greatest_value_are_asked_about() -> None:
+    days = [date(2021, 3, 9) + timedelta(days=7 * k) for k in range(300)]
+    table = pa.table(
+        {
+            "age": [3 + k % 95 for k in range(300)],
+            "pay": [1038 + 200 * k for k in range(300)],
+            "rate": [0.25 + k for k in range(300)],
+            "day": days,
+            "at": [datetime(2021, 3, 9, 4) + timedelta(hours=90 * k) for k in range(300)],
+        }
+    )
+    exact = Schema(
+        [
+            Integer("age", 3, 97),
+            Real("pay", 1038.0, 1038.0 + 200 * 299),  # whole numbers, declared with decimals
+            Real("rate", 0.25, 299.25),
+            Date("day", days[0], days[-1]),
+            Timestamp("at", datetime(2021, 3, 9, 4), datetime(2024, 4, 3, 10), unit="hour"),
+        ]
+    )
+    (note,) = (n for n in check_table(table, exact).notes if "as these rows have them" in n)
+    assert "as these rows have them: age, pay, rate, day, at. " in note
+    one_off = Schema(
+        [
+            Integer("age", 3, 98),
+            Real("pay", 1037.0, 1038.0 + 200 * 299),
+            Real("rate", 0.25, 299.5),
+            Date("day", days[0], days[-1] + timedelta(days=1)),
+            Timestamp("at", datetime(2021, 3, 9, 3), datetime(2024, 4, 3, 10), unit="hour"),
+        ]
+    )
+    assert not any("as these rows have them" in n for n in check_table(table, one_off).notes)
 
 
 def test_answers_about_persons_hold_for_runs_too() -> None:

@@ -23,7 +23,9 @@ from margrave.types import IntArray
 
 
 def bound_rows(persons: HashCounts, limit: int, reading: Reading, scans: Scans) -> BoundRows:
-    """Return the rows of persons with more than ``limit`` that are kept. A scan reads 16 million of their rows."""
+    """Return the rows of persons with more than ``limit`` that are kept. A scan reads ``max_rows`` of
+    their rows.
+    """
     counts = persons.counts()
     over = int(counts[counts > limit].sum())
     parts = max(-(-over // PersonRows.max_rows), 1)

@@ -27,8 +27,8 @@ DUCKDB, SQLITE = b"DUCK", b"SQLite format 3\0"
 #: Remedy for files that a spreadsheet wrote.
 EXCEL = "In Excel: Save As, CSV UTF-8 (comma delimited)."
 EXPORT = "Export the table to CSV UTF-8 or Parquet, and name that file."
+#: The first bytes of a file that gzip compressed.
 GZIP = b"\x1f\x8b"
-"""Programs that compress files, by the first bytes of what they write. Gzip is read, these are not."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from margrave.profiling.draft import may_be_of_persons, reason_to_skip, says_who
 from margrave.profiling.header_check import columns_named_like_values, question
 from margrave.profiling.identifiers import best_identifier, may_identify, of_persons
 from margrave.profiling.proposals import missing_marks
-from margrave.profiling.read_values import column_as_read
+from margrave.profiling.read_values import column_as_read, exact_bounds
 from margrave.profiling.rounding import of_whole_period
 from margrave.profiling.sentinels import without_words
 from margrave.schema import (
@@ -73,7 +73,7 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     read = {n for n in columns if few or n in schema.ignore}.union(declared, coded)
     for profile in _profiles(source, [n for n in columns_in(source) if n in read]):
         name = profile.name
-        if name in declared and _as_read(profile) == declared[name]:
+        if name in declared and declared[name] in _as_read(profile):
             as_read.add(name)
         if name in coded:
             further += _codes(profile, coded[name], schema.source(name).missing_codes)
@@ -99,7 +99,7 @@ def as_in_rows(source: Any, schema: Schema, filled: Collection[str]) -> tuple[st
     source = reveal_table(source)
     may_read = isinstance(source, str | Path) or row_count(source) is not None
     declared = _comparable(schema) if may_read else {}
-    read = {p.name for p in _profiles(source, list(declared)) if _as_read(p) == declared[p.name]}
+    read = {p.name for p in _profiles(source, list(declared)) if declared[p.name] in _as_read(p)}
     return _stated(schema, read.union(filled))
 
 
@@ -131,10 +131,13 @@ def _comparable(schema: Schema) -> dict[str, object]:
     return {n: d for n, d in declared.items() if d is not None and n not in learned}
 
 
-def _as_read(profile: ColumnProfile) -> object:
-    """Return what a column would declare with the bounds or categories of its rows."""
+def _as_read(profile: ColumnProfile) -> list[object]:
+    """Return what a column would declare with the bounds or categories of its rows, rounded and exact."""
     numbers = without_words(profile)[0]
-    return _declared(column_as_read(numbers)) if numbers.counts else None
+    if not numbers.counts:
+        return []
+    column = column_as_read(numbers)
+    return [_declared(column), exact_bounds(numbers, column)]
 
 
 def _usual(column: Column) -> bool:
@@ -150,7 +153,7 @@ def _usual(column: Column) -> bool:
 
 def _declared(column: Column) -> object:
     if isinstance(column, Integer | Real | Date | Timestamp):
-        return type(column), column.low, column.high
+        return column.low, column.high
     return frozenset(column.categories) if isinstance(column, Categorical | Ordinal) else None
 
 

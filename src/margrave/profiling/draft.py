@@ -231,12 +231,14 @@ def quiet_draft(source: Any, *, read: bool = False) -> Schema:
 
 def _drafted(source: Any, *, read: bool) -> tuple[Any, Schema]:
     """Return the rows that a draft is made of, and the draft."""
-    if open_source(source) is None:
+    opened = open_source(source)
+    if opened is None:
         return source, draft(source, read=read)
     max_rows = 1_000_000
+    stated = opened.rows()
     sample = sampled_frame(source, rows=max_rows)
     drafted = draft(sample, read=read)
-    if sample.num_rows < max_rows:
+    if sample.num_rows < max_rows if stated is None else sample.num_rows >= stated:
         return sample, drafted
     head = f"{drafted.remarks.get('', '')}\nDrafted from a sample of {sample.num_rows:,} rows."
     return sample, replace(drafted, remarks={**drafted.remarks, "": head})

@@ -67,6 +67,18 @@ def column_as_read(evidence: ColumnProfile) -> Column:
     )
 
 
+def exact_bounds(evidence: ColumnProfile, column: Column) -> tuple[object, object] | None:
+    """Return the least and the greatest value of the rows of a column as read, None if it has no order."""
+    if isinstance(column, Integer | Real):
+        return evidence.counts.numbers.min(), evidence.counts.numbers.max()
+    found = dated_texts(evidence.counts) if isinstance(column, Date | Timestamp) else None
+    if found is None:
+        return None
+    times = found.moments.times
+    low, high = times.min().astype(object), times.max().astype(object)
+    return (low, high) if isinstance(column, Timestamp) else (low.date(), high.date())
+
+
 def _proposed(evidence: ColumnProfile) -> tuple[Column, str]:
     column = column_as_read(evidence)
     if isinstance(column, Boolean):

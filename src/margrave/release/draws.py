@@ -71,7 +71,8 @@ class Draws(Card):
     less than v_i says, T would come out too small, and intervals too short.
 
     Distributions that were refitted (the bootstrap) show the bias of the release's own: with q̂ the mean of the
-    estimates from ``released()``, the bias is about q̄ − q̂, and 2 q̂ − q̄ is to be preferred to q̄, with the same T.
+    estimates from ``released()``, the bias is about q̄ − q̂, and 2 q̂ − q̄ is to be preferred to q̄. ``combine`` then adds
+    (q̄ − q̂)² to T.
 
     ``draws[i]`` is made on each access, and is always the same.
 

@@ -112,7 +112,7 @@ class Estimates(Display):
             by: One column whose values make groups, each with numbers of its own: ``by="ward"``.
             level: Probability with which each interval holds, on its own.
             details: Also ``text`` and ``interval``, the same in words, and the parts of the interval: ``noise``,
-                ``bins``, ``clipping`` and ``synthetic``.
+                ``bins``, ``clipping``, ``beyond_below``, ``beyond_above`` and ``synthetic``.
             as_: The kind of frame: "pandas", "polars" or "arrow". By default "arrow", as all tables of results are.
                 So a script reads a new release and a loaded one alike. Only rows come as the real table came.
 

@@ -314,7 +314,7 @@ class Release(Estimates):
             m: Number of tables; by default 100, or all runs of a `Repeated` release, which has no more.
             rows: Number of independent records of each; by default the estimated row count.
             method: "auto" is the posterior that the release has (`NAPSUMQ`, `PrivLCM`, or refitted), if
-                its chains have mixed, and otherwise the bootstrap. "posterior" fits one to the same
+                its diagnosis is good, and otherwise the bootstrap. "posterior" fits one to the same
                 answers by ``MaxEntropyFit()`` if the release has none, in a minute or more;
                 keep ``release.refit(MaxEntropyFit())`` to draw from it again. "bootstrap" refits
                 simulated answers, at the cost of m fits.

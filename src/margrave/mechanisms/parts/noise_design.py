@@ -182,7 +182,13 @@ class NoiseDesign:
         return self._sparse(rows)
 
     def _sparse(self, rows: Sequence[Mapping[Clique, float]]) -> Any:
-        from scipy.sparse import csr_array
+        try:
+            from scipy.sparse import csr_array
+        except ModuleNotFoundError:
+            raise InputError(
+                "To size the noise of each marginal needs scipy, which is not installed.",
+                remedy="Install it: pip install 'margrave[inference]'; or name another mechanism, such as aim.",
+            ) from None
 
         entries = [
             (i, self.parts[a], value)
