@@ -11,7 +11,14 @@ import pytest
 
 import margrave
 from margrave.contrib import SDVSynthesizer, Synthesizer, schema_of_sdv
-from margrave.errors import DataError, InputError, UnfinishedError
+from margrave.errors import (
+    CustodianWarning,
+    DataError,
+    InputError,
+    ReleaseError,
+    SchemaError,
+    UnfinishedError,
+)
 from margrave.schema import Boolean, Categorical, Hour, Integer, Learn, Ordinal, Schema, Weekday
 
 COST: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-6}
@@ -60,14 +67,74 @@ def test_a_run_that_failed_after_it_spent_is_not_repeated(
     made = Synthesizer(Schema([Integer("age", 0, 99)], ignore=["sex", "id"]), **COST)
     with pytest.raises(type(failure)):
         made.fit(ROWS)
-    with pytest.raises(InputError, match="fitted already"):
+    assert repr(made) == "Synthesizer(the fit failed)"
+    with pytest.raises(InputError, match=r"The fit .* failed.*resume=True"):
         made.fit(ROWS)
+    with pytest.raises(InputError, match=r"The fit .* failed.*resume=True"):
+        made.sample(3)
+
+
+def test_a_run_that_failed_leaves_its_noisy_answers() -> None:
+    options: dict[str, Any] = {"epsilon": 0.05, "delta": 1e-6, "mechanism": "independent"}
+    made = Synthesizer(accept_draft=True, **options)
+    with pytest.raises(UnfinishedError) as failed:
+        made.fit(ROWS)
+    assert made.release is failed.value.release
+    assert made.release.account.rho_spent
+    assert repr(made) == "Synthesizer(the fit failed)"
+    with pytest.raises(ReleaseError, match="has no model"):
+        made.sample(3)
 
 
 def test_a_draft_is_accepted_where_asked() -> None:
     made = Synthesizer(accept_draft=True, mechanism="independent", **COST).fit(ROWS)
     assert "age" in made.sample(5).columns
     assert made.release.schema.sources["age"].of == "learned"
+
+
+@pytest.mark.parametrize("preflight", ["sealed", "seal"])
+def test_a_sealed_run_drafts_no_schema(preflight: str, recwarn: pytest.WarningsRecorder) -> None:
+    """Its caller is not the custodian, and a draft asks about the rows."""
+    options: dict[str, Any] = {"preflight": preflight, "ledger": "v.ledger", "dataset": "visits"}
+    with pytest.raises(InputError, match="accept_draft reads the rows for the custodian"):
+        Synthesizer(accept_draft=True, **COST, **options).fit(ROWS)
+    assert not [w for w in recwarn if issubclass(w.category, CustodianWarning)]
+
+
+def test_a_sealed_run_has_one_error_for_every_schema(tmp_path: Path) -> None:
+    secret, ledger = tmp_path / "secret.toml", tmp_path / "v.ledger"
+    secret.write_text('[schema]\nversion = 1\n[[column]]\nname = "ssn"\nkind = "secret"\n')
+    cap = margrave.Budget.approx(50.0, 1e-6)
+    margrave.Ledger(ledger).init("visits", unit="add-remove-row", cap=cap)
+    for file in (secret, tmp_path / "nowhere.toml"):
+        with pytest.raises(SchemaError) as refused:
+            Synthesizer(file, preflight="sealed", ledger=ledger, dataset="visits", **COST)
+        assert str(refused.value).startswith("The schema is not registered for sealed runs")
+
+
+def test_a_synthesizer_is_saved_and_loaded(tmp_path: Path) -> None:
+    schema = Schema([Integer("age", 0, 99, bins=10), Categorical("sex", ["f", "m"])], ignore=["id"])
+    made = Synthesizer(schema, mechanism="independent", **COST).fit(ROWS)
+    file = tmp_path / "visits.margrave"
+    made.save(file)
+    with pytest.raises(InputError, match="exists already"):
+        made.save(file)
+    made.save(file, overwrite=True)
+    loaded = Synthesizer.load(file)
+    assert repr(loaded) == "Synthesizer(fitted)"
+    assert loaded.schema == schema
+    rows = loaded.sample(num_rows=9, as_="pandas", where={"sex": "f"}, seed=1)
+    assert len(rows) == 9
+    assert set(rows["sex"]) == {"f"}
+    with pytest.raises(InputError, match="another fit would spend the budget again"):
+        loaded.fit(ROWS)
+
+
+def test_a_name_of_a_release_is_found() -> None:
+    made = Synthesizer(Schema([Integer("age", 0, 99)], ignore=["sex", "id"]), **COST)
+    with pytest.raises(AttributeError, match=r"It is synthesizer\.release\.numbers\."):
+        made.numbers()  # type: ignore[attr-defined]
+    assert repr(deepcopy(made)) == "Synthesizer(not fitted)"
 
 
 def test_sdv_metadata_leaves_ranges_to_be_learned() -> None:
@@ -123,3 +190,7 @@ def test_the_interface_of_sdv(tmp_path: Path) -> None:
     assert made.get_metadata() is metadata
     made.save(tmp_path / "visits.margrave")
     assert margrave.Release.load(tmp_path / "visits.margrave").verify().holds
+    loaded = SDVSynthesizer.load(tmp_path / "visits.margrave")
+    assert loaded.sample(num_rows=3).num_rows == 3
+    with pytest.raises(InputError, match="does not hold the metadata"):
+        loaded.get_metadata()

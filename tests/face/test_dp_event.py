@@ -98,6 +98,11 @@ def test_the_event_is_of_one_unit(release: margrave.Release) -> None:
     assert sum(e.rho for e in dp_event(release).events) == pytest.approx(by_hand, rel=1e-9)
 
 
+def test_the_file_of_a_release_is_read(release: margrave.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "visits.margrave")
+    assert dp_event(tmp_path / "visits.margrave") == dp_event(release)
+
+
 def test_seeded_noise_is_not_private(release: margrave.Release) -> None:
     seeded = replace(release, account=replace(release.account, private=False))
     assert dp_event(seeded) == NonPrivateDpEvent()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import margrave
-from margrave.contrib import SDVSynthesizer, Synthesizer, schema_of_sdv
+from margrave.contrib import SDVSynthesizer, Synthesizer, dp_event, schema_of_sdv
 from margrave.errors import InputError, MargraveError, SchemaError
 from margrave.inference import By
 from margrave.mechanisms import MST
@@ -141,6 +141,38 @@ VERBS: dict[str, tuple[Callable[[], Any], str]] = {
     "neither schema nor draft": (
         lambda: Synthesizer(**COST),
         "A synthesizer needs either a schema or accept_draft=True.",
+    ),
+    "a schema and a draft": (
+        lambda: Synthesizer(SCHEMA, accept_draft=True, **COST),
+        "The schema and accept_draft are both given, and a synthesizer has one schema.",
+    ),
+    "an option of scikit-learn": (
+        lambda: Synthesizer(SCHEMA, random_state=0, **COST),
+        "A synthesizer has no argument 'random_state'. Did you mean 'seed'?",
+    ),
+    "an option of SDV": (
+        lambda: SDVSynthesizer({"columns": {"age": {"sdtype": "numerical"}}}, epochs=3, **COST),
+        "A synthesizer has no argument 'epochs'. Its options are: unit, mechanism,",
+    ),
+    "a schema beside metadata": (
+        lambda: SDVSynthesizer({"columns": {"age": {"sdtype": "id"}}}, schema=SCHEMA, **COST),
+        "A synthesizer has no argument 'schema'.",
+    ),
+    "an argument of a sample": (
+        lambda: Synthesizer(SCHEMA, **COST).sample(n=3),  # type: ignore[call-arg]
+        "sample() has no argument 'n'. Its arguments are: num_rows, where, as_, seed.",
+    ),
+    "a path of metadata": (
+        lambda: schema_of_sdv("metadata.json"),
+        "The metadata is a path, not the metadata of an SDV table. Give Metadata.load_from_json(path)",
+    ),
+    "an argument of metadata": (
+        lambda: schema_of_sdv({"columns": {}}, ranges_public=True),  # type: ignore[call-arg]
+        "schema_of_sdv() has no argument 'ranges_public'. Did you mean 'ranges_are_public'?",
+    ),
+    "the event of a synthesizer": (
+        lambda: dp_event(Synthesizer(SCHEMA, **COST)),  # type: ignore[arg-type]
+        "The release is of type Synthesizer, which is not a release.",
     ),
     "a sample before the fit": (
         lambda: Synthesizer(SCHEMA, **COST).sample(3),

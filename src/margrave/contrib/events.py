@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+from margrave.error_sanitizer import short_errors
 from margrave.errors import InputError
 from margrave.release import Release
+from margrave.release.opening import release_of
 
 
-def dp_event(release: Release, *, delta_apart: bool = False) -> Any:
+@short_errors
+def dp_event(release: Release | str | Path, *, delta_apart: bool = False) -> Any:
     """Return the account of a release as a ``DpEvent`` of dp_accounting.
 
     It is a ``ComposedDpEvent`` of one ``ZCDpEvent`` for each debit, in order. The noise is discrete Gaussian and the
     private selections are by the exponential mechanism. Both are proven in zCDP, so that is what the event states.
 
     Args:
-        release: A release, with or without a model.
+        release: A release, with or without a model, or the path of one.
         delta_apart: dp_accounting has no event for a threshold that spends delta. True states that the caller adds
             ``release.account.delta_spent`` to the delta of the accountant.
 
@@ -27,7 +31,9 @@ def dp_event(release: Release, *, delta_apart: bool = False) -> Any:
         noise did not come from the operating system's randomness.
 
     Raises:
-        InputError: dp_accounting is not installed, or thresholds spent delta and ``delta_apart`` is False.
+        InputError: It is not a release, dp_accounting is not installed, or thresholds spent delta and ``delta_apart``
+            is False.
+        ReleaseError: As ``Release.load``.
 
     Privacy:
         None spent. The event sums what was spent; a mechanism may choose prices by earlier answers, and the promise of
@@ -45,7 +51,7 @@ def dp_event(release: Release, *, delta_apart: bool = False) -> Any:
     References:
         Bun and Steinke (2016), zCDP; Canonne, Kamath, Steinke (2020), the discrete Gaussian.
     """
-    events, account = _library(), release.account
+    events, account = _library(), release_of(release).account
     if not account.private:
         return events.NonPrivateDpEvent()
     if account.delta_spent and not delta_apart:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 from margrave.codebooks.read import schema_of_variables
 from margrave.codebooks.sdv import read_sdv
-from margrave.contrib.synthesizer import Synthesizer
+from margrave.contrib.synthesizer import Synthesizer, check_options
+from margrave.error_sanitizer import short_errors
+from margrave.errors import InputError
 from margrave.schema import Schema
 
 
+@short_errors
 def schema_of_sdv(metadata: Any, *, ranges_are_public: bool = False) -> Schema:
     """Return a schema from the metadata of one SDV table, V1 or V2: an object or its dict.
 
@@ -36,6 +39,11 @@ def schema_of_sdv(metadata: Any, *, ranges_are_public: bool = False) -> Schema:
         >>> schema.to_learn[0].kind, schema.ignore
         ('integer', ('id',))
     """
+    if isinstance(metadata, str | PathLike):
+        raise InputError(
+            "The metadata is a path, not the metadata of an SDV table.",
+            remedy="Give Metadata.load_from_json(path), or use the schema margrave.read_code_book(path).",
+        )
     plain = metadata.to_dict() if hasattr(metadata, "to_dict") else metadata
     return schema_of_variables(read_sdv(plain, ranges_public=ranges_are_public), "SDV metadata")
 
@@ -43,9 +51,11 @@ def schema_of_sdv(metadata: Any, *, ranges_are_public: bool = False) -> Schema:
 class SDVSynthesizer(Synthesizer):
     """A synthesizer with the interface of SDV's, such as ``GaussianCopulaSynthesizer``.
 
-    It has ``fit``, ``sample(num_rows=...)``, ``get_metadata`` and ``save``. Unlike SDV's, it
+    It has ``fit``, ``sample(num_rows=...)``, ``get_metadata``, ``save`` and ``load``. Unlike SDV's, it
     is differentially private, fits once, learns ranges under the budget, and has no identifiers in
-    its rows.
+    its rows. Numbers come as whole numbers if the metadata says that they are, as with
+    ``"computer_representation": "Int64"``. In place of ``sample_from_conditions`` it has
+    ``sample(num_rows, where={"sex": "F"})``, and ``release.complete(rows)`` in place of ``sample_remaining_columns``.
 
     Args:
         metadata: As for ``schema_of_sdv``.
@@ -53,6 +63,9 @@ class SDVSynthesizer(Synthesizer):
         delta: At most 0.01.
         ranges_are_public: As for ``schema_of_sdv``.
         options: Those of ``margrave.synthesize``.
+
+    Raises:
+        InputError: As ``schema_of_sdv``, or ``synthesize`` has no option of a name.
     """
 
     def __init__(
@@ -64,14 +77,20 @@ class SDVSynthesizer(Synthesizer):
         ranges_are_public: bool = False,
         **options: Any,
     ) -> None:
+        check_options(options)
         self._metadata = metadata
         schema = schema_of_sdv(metadata, ranges_are_public=ranges_are_public)
         super().__init__(schema, epsilon=epsilon, delta=delta, **options)
 
     def get_metadata(self) -> Any:
-        """Return the metadata as it was given."""
-        return self._metadata
+        """Return the metadata as it was given.
 
-    def save(self, filepath: str | Path) -> None:
-        """Write the release to a file whose name ends in ``.margrave``; ``Release.load`` reads it."""
-        self.release.save(filepath)
+        Raises:
+            InputError: The synthesizer was loaded from a file, which does not hold the metadata.
+        """
+        if "_metadata" not in vars(self):
+            raise InputError(
+                "The file of a synthesizer does not hold the metadata of SDV.",
+                remedy="Keep it in a file of its own: metadata.save_to_json(path).",
+            )
+        return self._metadata
