@@ -22,6 +22,11 @@ def in_our_words(owner: Owner, name: str) -> str:
             "list_mechanisms": "margrave.mechanisms.MECHANISMS lists them.",
             "load": "margrave.Release.load(path) reads a release.",
             "fit": "margrave.synthesize(table, schema, epsilon=..., delta=...) makes a release.",
+            **dict.fromkeys(("sample", "generate"), "release.sample(n) draws rows of a release."),
+            **dict.fromkeys(
+                ("read_csv", "read_parquet", "read_file"),
+                "margrave.read_table(path, schema) reads a table; synthesize takes its path.",
+            ),
         },
         "Schema": {
             **dict.fromkeys(("from_dataframe", "from_frame", "detect_from_dataframe", "infer", "fit"), drafts),
@@ -34,6 +39,10 @@ def in_our_words(owner: Owner, name: str) -> str:
             "analyze": "It is margrave.analyze.",
             "write_report": "It is margrave.write_report.",
             "generate": "release.sample(n) draws rows.",
+            "sample_from_conditions": "release.sample(n, where={...}) draws rows of a part.",
+            "sample_remaining_columns": "release.complete(rows) adds the other columns.",
+            **dict.fromkeys(("to_pandas", "to_frame", "to_df"), 'release.sample(as_="pandas") draws rows.'),
+            **dict.fromkeys(("get_params", "set_params"), "release.certificate() states every parameter."),
         },
         "argument": {
             "eps": "epsilon",
@@ -77,5 +86,5 @@ class AnswersNames:
             if name in dir(type(self)):
                 return object.__getattribute__(self, name)
             hint = "" if name.startswith("_") else self._hint(name)
-            owner = f"A {type(self).__name__.lower()}"
+            owner = f"{type(self).__name__!r} object"
             raise AttributeError(f"{owner} has no attribute {name!r}.{hint and f' {hint}'}")

@@ -281,6 +281,7 @@ def test_a_wrong_input_of_a_release_gets_a_plain_sentence(
         ("columns", "It is release.schema.columns."),
         ("analyze", "It is margrave.analyze."),
         ("sampel", "Did you mean 'sample'?"),
+        ("to_pandas", 'release.sample(as_="pandas") draws rows.'),
     ],
 )
 def test_an_unknown_name_of_a_release_gets_its_place(
@@ -288,7 +289,7 @@ def test_an_unknown_name_of_a_release_gets_its_place(
 ) -> None:
     with pytest.raises(AttributeError) as raised:
         getattr(release, name)
-    assert str(raised.value) == f"A release has no attribute {name!r}. {hint}"
+    assert str(raised.value) == f"'Release' object has no attribute {name!r}. {hint}"
     assert not hasattr(release, "frobnicate")
     assert copy.copy(release).account is release.account
 
