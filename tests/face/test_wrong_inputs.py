@@ -252,6 +252,10 @@ METHODS: dict[str, tuple[Callable[[margrave.Release], Any], str]] = {
         "files lists a Table, which is not a file. Save it first",
     ),
     "no real table": (lambda r: r.compare(), "compare() needs real, the table of the real rows."),  # type: ignore[call-arg]
+    "release and real table exchanged": (
+        lambda r: margrave.evaluate(r, ROWS),
+        "The real table comes first, and the release after it: evaluate(real, release).",
+    ),
     "a misspelt option": (
         lambda r: r.compare(ROWS, sed=1),
         "evaluate() has no argument 'sed'. Did you mean 'seed'?",

@@ -73,7 +73,12 @@ def real_table(real: Real, schema: object = None) -> Table:
     """Return the real table; a frame or file is read with the schema, where there is one."""
     if is_table(real):
         return real
-    if isinstance(real, Release | Codes) or not isinstance(schema, Schema):
+    if isinstance(real, Release):
+        raise InputError(
+            "A release is given as the real table.",
+            remedy="The real table comes first, and the release after it: evaluate(real, release).",
+        )
+    if isinstance(real, Codes) or not isinstance(schema, Schema):
         raise InputError(
             f"The real table is a {type(real).__name__}, and no table that was read.",
             remedy="Give margrave.read_table(rows, schema), or name the schema: schema=...",
