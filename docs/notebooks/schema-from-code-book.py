@@ -62,8 +62,8 @@ schema = mg.read_code_book("survey.json", cite="Health Survey 2025, code book, p
 schema
 
 # %% [markdown]
-# The code book has no bounds for `income`, so a run learns them. The person number was recognized: it is never
-# synthesized.
+# The code book has no bounds for `income`, so a run learns them, and the bins of `visits`. The person number was
+# recognized: it is never synthesized.
 #
 # Every key has its source. Save the schema as a file to read and edit it.
 
@@ -106,14 +106,13 @@ survey["sex"] = survey["sex"].map({"1": "M", "2": "F"})
 mg.check_table(survey, schema)
 
 # %% [markdown]
-# It passes, with a few questions. The values outside the schema in `health` and `visits` are `-9`, the code
-# book's mark for a missing value, and they count as missing. F and M are in the code book, so nobody read them off
-# the rows.
+# It passes, with a few questions. The missing values in `health` and `visits` are `-9`, the code book's mark for a
+# missing value. F and M are in the code book, so nobody read them off the rows.
 #
 # ## Bins for a purpose
 #
-# The code book allows 0 to 365 visits, and equal bins of twelve visits each would hide nearly everything. The bins
-# are yours to choose. Choose them from knowledge of the subject, not from the rows.
+# The code book allows 0 to 365 visits. Equal bins of twelve visits each would hide nearly everything, so a run
+# would learn the bins. To choose them costs nothing. Choose them from knowledge of the subject, not from the rows.
 
 # %%
 schema = schema.declare(

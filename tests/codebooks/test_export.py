@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ from click.testing import CliRunner
 
 from margrave.cli.main import cli
 from margrave.codebooks import Form, export_schema, read_code_book, schema_grammar
-from margrave.errors import InputError
+from margrave.errors import InputError, SchemaError
 from margrave.schema import (
     Allowed,
     Boolean,
     Categorical,
     Coded,
+    ColumnSource,
     Date,
     Depends,
     Impossible,
@@ -65,11 +67,35 @@ def test_an_exported_schema_is_a_code_book(tmp_path: Path, form: Form) -> None:
     assert again["town"].labels() == ["York", "Hull", "(missing)"]
     assert again["grade"].kind == "ordinal"
     assert (again["age"].low, again["age"].high) == (0, 110)  # type: ignore[attr-defined]
-    born = Date("born", date(1900, 1, 1), date(2020, 12, 31), missing=form == "sdv")
+    born = Date("born", date(1900, 1, 1), date(2020, 12, 31))
     assert (again["born"].low, again["born"].high) == (born.low, born.high)  # type: ignore[attr-defined]
     assert again["born"].missing == born.missing
     assert isinstance(again["pay"], Learn)
     assert "who" not in again
+
+
+def test_values_read_off_the_rows_are_not_exported() -> None:
+    marked = replace(ALL, sources={"age": ColumnSource(read=["high"])})
+    with pytest.raises(SchemaError, match=r"read off the rows.*'age' .high."):
+        export_schema(marked, "table-schema")
+
+
+@pytest.mark.parametrize("form", ["table-schema", "sdv"])
+def test_open_lists_are_learned_again_and_not_closed(tmp_path: Path, form: Form) -> None:
+    file = tmp_path / "exported.json"
+    file.write_text(export_schema(ALL, form), encoding="utf-8")
+    again = {c.name: c for c in read_code_book(file, ranges_public=True).columns}
+    assert again["job"] == Learn("job", "categorical")
+    assert {c.name for c in ALL.columns if c.missing} <= {n for n, c in again.items() if c.missing}
+    assert not again["grade"].missing
+
+
+def test_the_metadata_of_sdv_have_decimals_and_bounds_in_the_format_of_their_column() -> None:
+    found = json.loads(export_schema(ALL, "sdv"))["tables"]["table"]["columns"]
+    assert found["fee"]["decimal_places"] == 2
+    assert datetime.strptime(found["seen"]["range_min"], found["seen"]["datetime_format"]) == (
+        datetime(2020, 1, 1)
+    )
 
 
 def test_an_unknown_form_is_refused() -> None:
@@ -129,6 +155,17 @@ def plain(value: Any) -> Any:
 def test_the_grammar_accepts_every_kind_of_column_and_constraint() -> None:
     written = plain(tomllib.loads(ALL.to_toml()))
     assert accepts(schema_grammar(), written)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['same = ["case", {"clerc" = "clerk"}]\nother = true', "learn = true\nmissing = true"],
+)
+def test_the_grammar_accepts_what_the_reader_accepts(line: str) -> None:
+    head = '[schema]\nversion = 1\n[[column]]\nname = "job"\nkind = "categorical"\n'
+    text = f'{head}categories = ["clerk"]\n{line}\n'
+    Schema.from_toml(text)
+    assert accepts(schema_grammar(), plain(tomllib.loads(text)))
 
 
 @pytest.mark.parametrize(

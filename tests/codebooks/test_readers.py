@@ -187,7 +187,9 @@ def test_redcap(tmp_path: Path) -> None:
         "smoker": Boolean("smoker", missing=True),
         "pain": Integer("pain", 0, 100, missing=True),
     }
-    assert schema.ignore == ("record_id", "birth", "note")
+    added = [n for n in schema.ignore if n.startswith("redcap_")]
+    assert len(added) == 5
+    assert schema.ignore == ("record_id", "birth", "note", *added, "f_timestamp", "f_complete")
     assert schema.remarks["race____2"] == "Race: Other, mixed"
 
 
@@ -212,7 +214,8 @@ def test_labels_of_statistical_files_are_read_and_their_rows_are_not(
     assert schema.remarks["sex"] == "1 = F; 2 = M"
     assert "64" not in schema.to_toml()
     if ending == ".sav":
-        assert schema.remarks["pay"].startswith("No value: 999. Leave these empty")
+        assert schema.remarks["pay"] == "No value: 999"
+        assert schema.sources["pay"].missing_codes == ("999",)
 
 
 def test_every_schema_from_a_code_book_can_be_saved_and_read_again(tmp_path: Path) -> None:
@@ -226,13 +229,32 @@ def test_missing_codes_are_missing_also_within_the_bounds(tmp_path: Path) -> Non
     field = {
         "name": "pay",
         "type": "integer",
-        "constraints": {"minimum": 0, "maximum": 999},
-        "missingValues": ["999"],
+        "constraints": {"minimum": 0, "maximum": 99},
+        "missingValues": ["99"],
     }
     schema = read_code_book(written(tmp_path, {"fields": [field]}))
-    assert schema.sources["pay"].missing_codes == ("999",)
-    found = schema.preflight(pa.table({"pay": ["5", "999", "999.0", " 999", "998", "9999"]}))
+    assert schema.columns == (Integer("pay", 0, 98, missing=True, outside="missing"),)
+    assert schema.sources["pay"].missing_codes == ("99",)
+    found = schema.preflight(pa.table({"pay": ["5", "99", "99.0", " 99", "98", "999"]}))
     assert (found.columns[0].empty, found.columns[0].outside) == (3, 1)
+
+
+def test_missing_codes_of_columns_to_learn_are_declared(tmp_path: Path) -> None:
+    rules = {"minimum": -9, "maximum": 99999}
+    fields = [
+        {"name": "pay", "type": "integer", "constraints": rules, "missingValues": ["-9"]},
+        {"name": "fee", "type": "number", "constraints": rules, "missingValues": ["-9"]},
+        {"name": "town", "type": "string", "missingValues": ["?!"]},
+    ]
+    schema = read_code_book(written(tmp_path, {"fields": fields}))
+    assert schema.columns == (
+        Learn("pay", "integer", low=-8, high=99999),
+        Learn("fee", "real", high=99999.0),
+        Learn("town", "categorical"),
+    )
+    codes = [schema.sources[c.name].missing_codes for c in schema.columns]
+    assert codes == [("-9",), ("-9",), ("?!",)]
+    assert schema.sources["town"].cite == ""
 
 
 def test_a_column_that_names_persons_is_the_person_id_column(tmp_path: Path) -> None:
@@ -277,6 +299,186 @@ def test_times_have_hours_and_weekdays_as_in_a_draft(tmp_path: Path) -> None:
     assert [codes.column(n).tolist() for n in names[1:3]] == [[24, 8], [7, 0]]
 
 
+def test_bounds_and_values_that_ddi_computed_from_the_rows_are_learned(tmp_path: Path) -> None:
+    def book(var: str) -> str:
+        return f"<codeBook><dataDscr>{var}</dataDscr></codeBook>"
+
+    stats = '<sumStat type="min">18.0</sumStat><sumStat type="max">97</sumStat>'
+    ages = (
+        '<var name="AGE" intrvl="discrete"><valrng><range min="18" max="97"/></valrng>'
+        f'{stats}<varFormat type="numeric"/></var>'
+    )
+    counts = "".join(
+        f'<catgry><catValu>{v}</catValu><catStat type="freq">1</catStat></catgry>' for v in (37, 41)
+    )
+    last = "<catgry><catValu>90</catValu><labl>90 or more</labl></catgry>"
+    old = f'<var name="OLD" intrvl="discrete">{counts}{last}<varFormat type="numeric"/></var>'
+    top = f'<var name="TOP" intrvl="discrete">{last}<varFormat type="numeric"/></var>'
+    sizes = f'<var name="N" intrvl="discrete">{counts}<varFormat type="numeric"/></var>'
+    file = written(tmp_path, book(ages + sizes + old + top))
+    schema = read_code_book(file)
+    assert schema.columns == tuple(Learn(n, "integer") for n in ("AGE", "N", "OLD", "TOP"))
+    assert schema.remarks["TOP"] == "90 = 90 or more"
+    assert not {"18", "97", "37", "41"} & set(schema.to_toml().replace('"', " ").split())
+    assert "equals the minimum and maximum" in schema.remarks["AGE"]
+    public = read_code_book(file, ranges_public=True)
+    assert public.columns == (
+        Integer("AGE", 18, 97, missing=True),
+        Categorical("N", ["37", "41"], missing=True),
+        Categorical("OLD", ["37", "41", "90"], missing=True),
+        Learn("TOP", "integer"),
+    )
+
+
+def test_ddi_as_programs_write_it(tmp_path: Path) -> None:
+    book = """<codeBook xmlns="ddi:codebook:2_5"><dataDscr>
+    <varGrp ID="G1" var="V1 V2"><labl>Persons</labl></varGrp>
+    <var ID="V1" name="sex" files="F1" intrvl="discrete"><labl xml:lang="de">Geschlecht</labl>
+      <labl xml:lang="en">Sex</labl><catgry><catValu>1</catValu><labl>M</labl></catgry>
+      <catgry><catValu>2</catValu><labl>F</labl></catgry><invalrng><range min="-99" max="-1"/></invalrng>
+      <varFormat type="numeric" schema="other" category="other"/></var>
+    <var ID="V2" name="pay" files="F1" intrvl="contin"><catgry><catValu>0</catValu><labl>None</labl></catgry>
+      <invalrng><range min="-3" max="-1"/></invalrng><varFormat type="numeric" category="currency"/></var>
+    <var ID="V3" name="kids" files="F1" intrvl="discrete"><valrng><range min="0" max="9"/>
+      <range minExclusive="19" max="29"/><item VALUE="40"/></valrng><varFormat type="numeric"/></var>
+    <var ID="V4" name="debt" files="F1" intrvl="contin" dcml="2"><invalrng><range max="-1"/></invalrng>
+      <varFormat type="numeric"/></var>
+    </dataDscr></codeBook>"""
+    schema = read_code_book(written(tmp_path, book))
+    assert schema.columns == (
+        Categorical("sex", ["1", "2"], missing=True),
+        Learn("pay", "real"),
+        Integer("kids", 0, 40, missing=True),
+        Learn("debt", "real"),
+    )
+    assert schema.remarks["pay"] == "No value: -3, -2, -1. 0 = None"
+    assert schema.remarks["kids"] == "Valid: 0 to 9, 20 to 29"
+    assert "Column 'debt': The code book has a range of missing codes" in schema.remarks[""]
+
+
+def test_a_table_schema_as_programs_write_it(tmp_path: Path) -> None:
+    fields = [
+        {"name": "age", "type": "integer", "constraints": {"exclusiveMinimum": 0, "maximum": 99}},
+        {"name": "smokes", "type": "boolean", "trueValues": ["ja"], "falseValues": ["nein"]},
+        {"name": "alive", "type": "boolean", "constraints": {"enum": [True, False]}},
+        {"name": "fee", "type": "number", "decimalChar": ",", "groupChar": "."},
+        {"name": "seen", "type": "date", "format": "any"},
+        {"name": "mail", "type": "string", "format": "email"},
+        {
+            "name": "edu", "type": "string", "categories": [{"value": "l", "label": "low"}, "m", "h"],
+            "categoriesOrdered": True, "constraints": {"enum": ["h", "l"], "pattern": "[a-z]"},
+            "missingValues": [{"value": "x", "label": "refused"}],
+        },
+    ]  # fmt: skip
+    missing = [{"value": "", "label": "empty"}, {"value": "-9", "label": "refused"}]
+    book = {"fields": fields, "missingValues": missing}
+    schema = read_code_book(written(tmp_path, book))
+    assert schema.columns[:3] == (
+        Integer("age", 1, 99, missing=True, outside="missing"),
+        Categorical("smokes", ["nein", "ja"], missing=True),
+        Boolean("alive", missing=True),
+    )
+    assert schema.columns[-1] == Ordinal("edu", ["l", "h"], missing=True)
+    assert schema.ignore == ("mail",)
+    assert [schema.sources[n].missing_codes for n in ("age", "edu")] == [("-9",), ("x",)]
+    assert schema.remarks["edu"] == "l = low. No value: x. Not in the schema: pattern"
+    assert "Column 'fee': The code book writes its numbers with" in schema.remarks[""]
+    assert "Column 'seen': The code book does not state how" in schema.remarks[""]
+
+
+def test_csvw_as_programs_write_it(tmp_path: Path) -> None:
+    columns = [
+        {"titles": "age", "datatype": {"base": "nonNegativeInteger", "maxExclusive": 100}},
+        {"titles": "size", "datatype": "unsignedByte", "null": ["x"]},
+        {"titles": "smokes", "datatype": {"base": "boolean", "format": "ja|nein"}},
+        {"titles": "fee", "datatype": {"base": "decimal", "format": {"decimalChar": ","}}},
+        {"titles": "tags", "separator": ";"},
+    ]
+    book = {"tables": [{"null": ["NA", "-9"], "tableSchema": {"columns": columns}}]}
+    schema = read_code_book(written(tmp_path, book))
+    assert schema.columns == (
+        Integer("age", 0, 99, missing=True, outside="missing"),
+        Learn("size", "integer", low=0),
+        Categorical("smokes", ["nein", "ja"], missing=True),
+        Learn("fee", "real"),
+    )
+    assert [schema.sources[n].missing_codes for n in ("age", "size")] == [("NA", "-9"), ("x",)]
+    assert schema.ignore == ("tags",)
+    assert "Column 'fee': The code book writes its numbers with" in schema.remarks[""]
+
+
+def test_orders_keys_and_nulls_of_sdv(tmp_path: Path) -> None:
+    found = {
+        "id": {"sdtype": "id"},
+        "code": {"sdtype": "categorical"},
+        "point": {"sdtype": "coordinate", "pii": False},
+        "age": {"sdtype": "numerical", "computer_representation": "Int64", "range_min": 0, "range_max": 99,
+                "range_is_nullable": False},
+        "grade": {"sdtype": "categorical", "order": ["low", "high"]},
+        "room": {"sdtype": "categorical", "range_values": [1, 2, None]},
+        "paid": {"sdtype": "boolean", "range_values": [True, False]},
+    }  # fmt: skip
+    table = {"primary_key": "id", "alternate_keys": ["code"], "columns": found}
+    book = written(tmp_path, {"METADATA_SPEC_VERSION": "V2", "tables": {"t": table}})
+    public = read_code_book(book, ranges_public=True)
+    assert public.columns == (
+        Integer("age", 0, 99),
+        Ordinal("grade", ["low", "high"], missing=True),
+        Categorical("room", ["1", "2"], missing=True),
+        Boolean("paid", missing=True),
+    )
+    schema = read_code_book(book)
+    assert schema.ignore == ("id", "code", "point")
+    assert all(column.missing for column in schema.columns)
+
+
+def test_redcap_as_it_exports_dictionaries(tmp_path: Path) -> None:
+    header = REDCAP.splitlines()[0] + ',"Branching Logic (Show field only if...)"'
+    rows = [
+        "record_id,a,,text,Record,,,,,,,",
+        "enrolled,a,,text,Enrolled,,,date_ymd,2010-01-01,today,,",
+        "born,a,,text,Born,,,date_ymd,,[enrolled],,",
+        'sites,a,,checkbox,Sites,"1, A | 2, B",,,,,y,',
+        'weight,a,,text,Weight,,,number_1dp_comma_decimal,"20,5","300,0",,',
+        'bmi,b,,calc,BMI,round([weight]/2),,,,,,"[sex] = ""1"""',
+    ]
+    schema = read_code_book(written(tmp_path, "\ufeff" + "\r\n".join([header, *rows])))
+    assert columns(schema) == {
+        "enrolled": Learn("enrolled", "date", low=date(2010, 1, 1)),
+        "born": Learn("born", "date"),
+        "weight": Learn("weight", "real", low=20.5, high=300.0),
+        "bmi": Learn("bmi", "real"),
+    }
+    assert {"sites___1", "sites___2", "a_complete", "b_timestamp"} < set(schema.ignore)
+    assert schema.remarks["enrolled"] == "Enrolled. Its bound today is not a value"
+    assert schema.remarks["bmi"] == (
+        'BMI. Calculated: round([weight]/2). Has a value only if [sex] = "1"'
+    )
+    assert "Column 'weight': The code book writes its numbers with" in schema.remarks[""]
+
+
+def test_labels_of_single_values_and_ranges_of_missing_codes_of_spss(tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    names = ("age", "pay", "debt", "sex")
+    frame = pandas.DataFrame({name: [1.0, 2.0] for name in names})
+    pyreadstat.write_sav(
+        frame,
+        tmp_path / "a.sav",
+        variable_value_labels={"age": {90.0: "90 or more"}, "sex": {1.0: "F", 2.0: "M"}},
+        missing_ranges={
+            "pay": [{"lo": -3, "hi": -1}],
+            "debt": [{"lo": -999, "hi": -1}],
+            "sex": [{"lo": 7, "hi": 9}],
+        },
+    )
+    schema = read_code_book(tmp_path / "a.sav")
+    assert [c.kind for c in schema.columns] == ["real", "real", "real", "categorical"]
+    assert schema.remarks["age"] == "90 = 90 or more"
+    assert schema.sources["pay"].missing_codes == ("-3", "-2", "-1")
+    assert "Column 'debt': The code book has a range of missing codes" in schema.remarks[""]
+
+
 WRONG = {
     "a misspelt type": (
         '{"fields": [{"name": "a", "type": "intteger"}]}',
@@ -288,10 +490,97 @@ WRONG = {
     ),
     "nothing": ("", "is not a code book"),
     "a list": ("[1]", "is not a code book"),
-    "broken JSON": ("{", "not valid JSON"),
+    "broken JSON": ("{", "not valid JSON: line 1. Correct it"),
+    "JSON of REDCap": ('[{"field_name": "a", "field_type": "text"}]', "is not a code book"),
+    "bounds in the wrong order": (
+        '{"fields": [{"name": "a", "type": "integer", "constraints": {"minimum": 9, "maximum": 1}}]}',
+        "low is above high",
+    ),
+    "a category without a value": (
+        '{"fields": [{"name": "a", "categories": [{"label": "x"}]}]}',
+        "categories of column 'a' is not a list of values",
+    ),
+    "a code with two labels": (
+        '{"fields": [{"name": "a", "categories": [{"value": 1, "label": "x"}, {"value": 1, "label": "y"}]}]}',
+        "two labels for the code '1'",
+    ),
+    "an enum beside other categories": (
+        '{"fields": [{"name": "a", "categories": ["x"], "constraints": {"enum": ["y"]}}]}',
+        "not among its categories",
+    ),
+    "missing values that are no list": (
+        '{"missingValues": "NA", "fields": [{"name": "a"}]}',
+        "missingValues is not a list of values",
+    ),
+    "a key that is a number": ('{"primaryKey": 5, "fields": [{"name": "a"}]}', "not a list of names"),
+    "a flag in words": (
+        '{"fields": [{"name": "a", "constraints": {"required": "no"}}]}',
+        "required of column 'a' is not true or false",
+    ),
+    "a misspelt key": (
+        '{"fields": [{"name": "a", "missingValue": ["NA"]}]}',
+        "the key 'missingValue'.*Did you mean 'missingValues'",
+    ),
+    "a format of another standard": (
+        '{"fields": [{"name": "a", "type": "date", "format": "DD/MM/YYYY"}]}',
+        "format of 'a', 'DD/MM/YYYY', is not one",
+    ),
+    "a schema in another file": ('{"resources": [{"schema": "a.json"}]}', "Import that file"),
+    "no title": ('{"tableSchema": {"columns": [{"titles": {}}]}}', "a column has no name. Give it one"),
+    "a null that is a number": (
+        '{"tableSchema": {"columns": [{"titles": "a", "null": 5}]}}',
+        "null of column 'a' is not a list of values",
+    ),
+    "one word for true and false": (
+        '{"tableSchema": {"columns": [{"titles": "a", "datatype": {"base": "boolean", "format": "ja"}}]}}',
+        "not two words for true and false",
+    ),
+    "a format of strptime in CSVW": (
+        '{"tableSchema": {"columns": [{"titles": "a", "datatype": {"base": "date", "format": "%d/%m/%Y"}}]}}',
+        "Use yyyy, MM, dd",
+    ),
+    "values that are no list": (
+        '{"columns": {"a": {"sdtype": "categorical", "range_values": 5}}}',
+        "range_values of column 'a' is not a list",
+    ),
+    "a misspelt fact": (
+        '{"columns": {"a": {"sdtype": "datetime", "datetime_fromat": "%Y"}}}',
+        "Did you mean 'datetime_format'",
+    ),
+    "a column twice": (
+        '{"columns": {"a": {"sdtype": "boolean"}, "a": {"sdtype": "id"}}}',
+        "the key 'a' twice",
+    ),
+    "a key without a column": (
+        '{"columns": {"a": {"sdtype": "boolean"}}, "primary_key": "b"}',
+        "the key 'b', which is not one of its columns",
+    ),
+    "a pattern without a sign": (
+        '{"columns": {"a": {"sdtype": "datetime", "datetime_format": "yyyy"}}}',
+        "datetime_format of column 'a' is not a pattern",
+    ),
+    "XML of another standard": ("<DDIInstance/>", "first element is 'DDIInstance'"),
+    "two files": (
+        '<codeBook><var name="a" files="F1"/><var name="b" files="F2"/></codeBook>',
+        "the variables of 2 files",
+    ),
+    "a misspelt attribute": (
+        '<codeBook><var name="a"><valrng><range minimum="1"/></valrng></var></codeBook>',
+        "the attribute of range 'minimum'",
+    ),
+    "missing codes that are words": (
+        '<codeBook><var name="a"><invalrng><range min="x"/></invalrng><varFormat type="numeric"/></var></codeBook>',
+        "range of missing codes of 'a' is not of numbers",
+    ),
+    "no choices": (
+        '"Variable / Field Name","Field Type"\nid,text\na,checkbox\n', "the checkbox 'a' has no choices",
+    ),
+    "a field without a name": ('"Variable / Field Name","Field Type"\nid,text\n,yesno\n', "has no name"),
+    "semicolons": ("Variable / Field Name;Field Type\na;text\n", "has no column 'Variable / Field Name'"),
+    "an open quote": ('"Variable / Field Name","Field Type"\na,"text\n', "not a valid CSV file"),
     "other JSON": ('{"a": 1}', "is not a code book"),
     "no fields": ('{"fields": []}', "fields is not a list"),
-    "a field without a name": ('{"fields": [{"type": "integer"}]}', "has no name"),
+    "an entry without a name": ('{"fields": [{"type": "integer"}]}', "has no name"),
     "a bound that is no number": (
         '{"fields": [{"name": "a", "type": "integer", "constraints": {"minimum": "x", "maximum": 3}}]}',
         "lower bound of 'a' cannot be read",
@@ -317,8 +606,9 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_code_books_have_one_plain_sentence(tmp_path: Path, name: str) -> None:
     content, expected = WRONG[name]
-    with pytest.raises(MargraveError, match=expected):
+    with pytest.raises(MargraveError, match=expected) as caught:
         read_code_book(written(tmp_path, content))
+    assert caught.value.remedy
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

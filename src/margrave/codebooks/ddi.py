@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from xml.etree import ElementTree
 
-from margrave.codebooks.json_parts import check_words
-from margrave.codebooks.variable import Variable
+from margrave.codebooks.json_parts import bound_of, check_words, with_labels
+from margrave.codebooks.variable import MISSING_RANGE, NO_VALUE, Variable, codes_within
 from margrave.errors import SchemaError
+from margrave.schema.parsing import number
 
 
-def read_ddi(content: str) -> list[Variable]:
+def read_ddi(content: str, *, ranges_public: bool = False) -> list[Variable]:
     """Return the variables of a DDI-Codebook file (versions 1 to 2.5).
 
-    Ranges that a program computed from the rows (``sumStat``, frequencies) are not read.
+    Ranges and values that a program computed from the rows are left out: statistics (``sumStat``, ``catStat``), a
+    valid range that equals them, and categories of which some have frequencies and no labels.
+
+    Args:
+        content: The XML.
+        ranges_public: Whether such ranges and categories are public all the same.
     """
     if "<!DOCTYPE" in content or "<!ENTITY" in content:
         raise SchemaError(
@@ -22,45 +29,126 @@ def read_ddi(content: str) -> list[Variable]:
     try:
         root = ElementTree.fromstring(content)
     except ElementTree.ParseError as error:
-        raise SchemaError(f"The code book is not valid XML: line {error.position[0]}.") from None
+        raise SchemaError(
+            f"The code book is not valid XML: line {error.position[0]}.",
+            remedy="Correct it, or export it anew.",
+        ) from None
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
-    return [_ddi(v) for v in root.iter("var")]
+    if next(root.iter("codeBook"), None) is None:
+        raise SchemaError(
+            f"The code book is XML, and not DDI-Codebook: its first element is {root.tag[:40]!r}.",
+            remedy="Export it as DDI-Codebook 2.5.",
+        )
+    found = [*root.iter("var")]
+    files = [set(var.get("files", "").split()) for var in found]
+    stated = [of for of in files if of]
+    if stated and not set.intersection(*stated):
+        raise SchemaError(
+            f"The code book describes the variables of {len(set.union(*stated))} files.",
+            remedy="Keep the var elements of one of them.",
+        )
+    return [_ddi(var, ranges_public) for var in found]
 
 
-def _ddi(var: ElementTree.Element) -> Variable:
+def _ddi(var: ElementTree.Element, ranges_public: bool) -> Variable:
     name = (var.get("name") or "").strip()
     if not name:
         raise SchemaError("The code book has a variable without a name.", remedy="Name it.")
     _check_words(name, var)
+    form, digits = var.find("varFormat"), var.get("dcml")
+    kind = _kind(var, form, digits)
+    categories = var.findall("catgry")
     entries = [
-        (_inner(c, "catValu"), _inner(c, "labl"), c.get("missing", "N").upper() == "Y")
-        for c in var.findall("catgry")
+        (_inner(c, "catValu"), _inner(c, "labl"), c.get("missing") == "Y") for c in categories
     ]
-    form = var.find("varFormat")
-    of = "" if form is None else (form.get("category") or form.get("type") or "")
-    digits = var.get("dcml")
-    whole = digits in (None, "", "0")
-    kind = {"numeric": "integer" if whole else "real", "date": "date", "time": "timestamp"}.get(
-        of, "text"
-    )
-    if of == "" and var.get("intrvl") == "contin":
-        kind = "integer" if digits == "0" else "real"
-    valid = var.find("valrng/range")
-    low, high = (None, None) if valid is None else (valid.get("min"), valid.get("max"))
-    codes = {code: label for code, label, missing in entries if not missing and code}
-    no_value = [code for code, _, missing in entries if missing and code]
+    codes = with_labels(name, ((code, label) for code, label, out in entries if not out and code))
+    no_value = [code for code, _, out in entries if out and code]
     no_value += [i.get("VALUE", "") for i in var.findall("invalrng/item")]
-    if (
-        var.get("intrvl") == "contin"
-    ):  # labels of some values of a continuous variable are not its categories
+    notes: list[str] = []
+    questions: list[str] = []
+    low, high = _valid_range(var, kind)
+    valid = [f"{a or 'all'} to {b or 'all'}" for a, b in _spans(var, "valrng", kind)]
+    notes += [f"Valid: {', '.join(valid)}"] if len(valid) > 1 else []
+    if not ranges_public and low and high and _are_of_rows(var, low, high):
+        equal = (
+            "Its valid range is left out: it equals the minimum and maximum of the rows in sumStat"
+        )
+        notes += [] if codes else [equal]
+        low = high = None
+    counted = any(c.find("catStat") is not None for c in categories)
+    of_rows = not ranges_public and counted and not all(codes.values())
+    if of_rows:
+        notes.append("Its values are left out: some have frequencies and no labels")
+    one_label = kind in ("integer", "real") and len(codes) == 1
+    # Labels of some values, such as the last of many, are not the categories.
+    if of_rows or one_label or var.get("intrvl") == "contin":
+        notes += [f"{code} = {label}" for code, label in codes.items() if label]
         codes = {}
+    for least, most in _spans(var, "invalrng", kind):
+        if kind in ("integer", "real") and any(b and math.isnan(number(b)) for b in (least, most)):
+            raise SchemaError(
+                f"The code book's range of missing codes of {name!r} is not of numbers.",
+                remedy="Correct the code book.",
+            )
+        within = codes_within(least, most)
+        no_value += [] if codes else within
+        notes += [] if within else [f"{NO_VALUE}: {least or 'all'} to {most or 'all'}"]
+        questions = questions if codes or within else [MISSING_RANGE]
     listed = kind in ("integer", "real", "text") and bool(codes)
     return Variable(
         name, kind, _inner(var, "labl"), codes if listed else {}, var.get("nature") == "ordinal",
         None if kind == "text" else low, None if kind == "text" else high,
-        tuple(dict.fromkeys(c for c in no_value if c)),
+        tuple(dict.fromkeys(c for c in no_value if c)), notes=notes, questions=questions,
     )  # fmt: skip
+
+
+def _kind(var: ElementTree.Element, form: ElementTree.Element | None, digits: str | None) -> str:
+    """Return the kind of a variable. Only a discrete one is of whole numbers without a number of decimals."""
+    of = "" if form is None else (form.get("type") or "")
+    category = "" if form is None else (form.get("category") or "")
+    if category in ("date", "time"):
+        return {"date": "date", "time": "timestamp"}[category]
+    if of != "numeric" and not (of == "" and var.get("intrvl") == "contin"):
+        return "text"
+    whole = digits == "0" or (digits in (None, "") and var.get("intrvl") != "contin")
+    return "integer" if whole else "real"
+
+
+def _spans(var: ElementTree.Element, of: str, kind: str) -> list[tuple[str, str]]:
+    """Return the bounds of the ranges of a variable, valid or not, as texts; "" for one that is open."""
+    step, found = int(kind == "integer"), []
+    for span in var.findall(f"{of}/range"):
+        low = bound_of(span.attrib, ["min"], "minExclusive", step)
+        high = bound_of(span.attrib, ["max"], "maxExclusive", -step)
+        found.append(("" if low is None else str(low), "" if high is None else str(high)))
+    return found
+
+
+def _valid_range(var: ElementTree.Element, kind: str) -> tuple[str | None, str | None]:
+    """Return the least and the greatest of the valid ranges and values of a variable."""
+    spans = _spans(var, "valrng", kind)
+    spans += [(i.get("VALUE", ""), i.get("VALUE", "")) for i in var.findall("valrng/item")]
+    if not spans:
+        return None, None
+    lows, highs = ([span[end] for span in spans] for end in (0, 1))
+    unread = [text for text in (*lows, *highs) if text and math.isnan(number(text))]
+    if unread and len(spans) > 1:  # which the column reports
+        return unread[0], unread[0]
+    if len(spans) == 1:
+        return lows[0] or None, highs[0] or None
+    return (
+        min(lows, key=number) if all(lows) else None, max(highs, key=number) if all(highs) else None,
+    )  # fmt: skip
+
+
+def _are_of_rows(var: ElementTree.Element, low: str | None, high: str | None) -> bool:
+    """Return True if bounds are the minimum and the maximum of the rows, by the statistics beside them."""
+    agree = []
+    for bound, kind in ((low, "min"), (high, "max")):
+        texts = [(s.text or "").strip() for s in var.findall("sumStat") if s.get("type") == kind]
+        agree.append(any(t == bound or number(t) == number(bound) for t in texts))
+    return all(agree)
 
 
 def _check_words(name: str, var: ElementTree.Element) -> None:
@@ -71,9 +159,23 @@ def _check_words(name: str, var: ElementTree.Element) -> None:
         "concept", "derivation", "varFormat", "geoMap", "catLevel", "notes",
     )  # fmt: skip
     check_words(name, (child.tag for child in var), elements, "element", "DDI-Codebook")
+    digits = [d for d in [var.get("dcml")] if d and not d.isdecimal()]
+    check_words(name, digits, ("0", "1", "2"), "dcml", "DDI-Codebook")
+    missing = [c.get("missing") for c in var.findall("catgry") if c.get("missing") is not None]
+    check_words(name, missing, ("Y", "N"), "missing", "DDI-Codebook")
     in_ranges = ("range", "item", "key", "notes")
     for of in (*var.findall("valrng"), *var.findall("invalrng")):
         check_words(name, (child.tag for child in of), in_ranges, "element", "DDI-Codebook")
+    attributes = (
+        "min", "max", "minExclusive", "maxExclusive", "VALUE", "UNITS", "ID", "source", "elementVersion",
+        "elementVersionDate", "ddiLifecycleUrn", "ddiCodebookUrn",
+    )  # fmt: skip
+    for span in (s for tag in ("valrng", "invalrng") for s in var.iterfind(f"{tag}/*")):
+        written = (a for a in span.attrib if not a.startswith("{"))
+        check_words(name, written, attributes, f"attribute of {span.tag}", "DDI-Codebook")
+    in_categories = ("catValu", "labl", "txt", "catStat", "mrow")
+    for category in var.findall("catgry"):
+        check_words(name, (c.tag for c in category), in_categories, "element", "DDI-Codebook")
     intervals = [i for i in [var.get("intrvl")] if i is not None]
     check_words(name, intervals, ("contin", "discrete"), "intrvl", "DDI-Codebook")
     natures = [n for n in [var.get("nature")] if n is not None]

@@ -27,12 +27,18 @@ Form = Literal["table-schema", "sdv"]
 def export_schema(schema: Schema, form: Form) -> str:
     """Return a schema as the JSON of another program.
 
+    The result describes synthetic tables: dates are in ISO 8601, missing values are empty. It has the kinds, the
+    bounds and the closed lists of categories. It has no bins, point masses, units, open lists, spellings, out-of-range
+    policies or constraints.
+
     Args:
-        schema: A schema, also one with columns to learn; these have no bounds in the result.
+        schema: A schema, also one with columns to learn; these have no categories in the result, and no bounds but
+            the public ones.
         form: "table-schema" (Frictionless Table Schema) or "sdv" (SDV's Metadata V2).
 
     Raises:
         InputError: If the form is unknown.
+        SchemaError: If values of the schema were read off the rows: the result could not mark them.
 
     Privacy:
         As public as the schema.
@@ -57,6 +63,7 @@ def export_schema(schema: Schema, form: Form) -> str:
         raise InputError(
             f"The form {form!r} is unknown.", remedy=f"Choose one of: {', '.join(forms)}."
         )
+    schema.check_not_read()
     return json.dumps(forms[form](schema), indent=2, ensure_ascii=False)
 
 
@@ -68,12 +75,10 @@ def _field(column: Column) -> dict[str, Any]:
     rules: dict[str, Any] = {} if column.missing else {"required": True}
     found: dict[str, Any] = {"name": column.name, "type": _kinds(column)[0]}
     if isinstance(column, Categorical | Ordinal):
-        listed = list(column.categories)
-        found["categories"] = listed
+        if not getattr(column, "other", False):
+            rules["enum"] = found["categories"] = list(column.categories)
         if isinstance(column, Ordinal):
             found["categoriesOrdered"] = True
-        if not getattr(column, "other", False):
-            rules["enum"] = listed
     elif isinstance(column, Coded):
         rules |= {"minimum": 0, "maximum": column.codes - 1}
     else:
@@ -99,8 +104,9 @@ def _sdv_column(column: Column) -> dict[str, Any]:
     found: dict[str, Any] = {"sdtype": _kinds(column)[1]}
     if isinstance(column, Date | Timestamp) or column.kind in ("date", "timestamp"):
         found["datetime_format"] = "%Y-%m-%d" if column.kind == "date" else "%Y-%m-%d %H:%M:%S"
-    if column.kind == "integer":
-        found["decimal_places"] = 0
+    decimals = 0 if column.kind == "integer" else getattr(column, "decimals", None)
+    if decimals is not None:
+        found["decimal_places"] = decimals
     if isinstance(column, Categorical | Ordinal) and not getattr(column, "other", False):
         found["range_values"] = list(column.categories)
     if isinstance(column, Coded):
@@ -112,11 +118,14 @@ def _bounds(column: Column, low: str, high: str) -> dict[str, Any]:
     if not isinstance(column, Integer | Real | Date | Timestamp | Learn):
         return {}
     found = {low: column.low, high: column.high}
-    return {key: _plain(value) for key, value in found.items() if value is not None}
+    separator = "T" if low == "minimum" else " "  # as datetime_format has it
+    return {key: _plain(value, separator) for key, value in found.items() if value is not None}
 
 
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date | datetime) else value
+def _plain(value: Any, separator: str) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(separator, "seconds")
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def _kinds(column: Column) -> tuple[str, str]:

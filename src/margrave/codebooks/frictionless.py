@@ -6,12 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from margrave.codebooks.json_parts import (
+    CORRECT,
+    SEPARATORS,
+    bound_of,
+    check_spelling,
     check_words,
+    flag_of,
     kind_of,
     label_of,
+    names_of,
+    not_in_schema,
     object_of,
     objects_of,
     text_of,
+    truths_of,
+    with_labels,
+    words_of,
 )
 from margrave.codebooks.variable import Variable
 from margrave.errors import SchemaError
@@ -26,36 +36,98 @@ def read_table_schema(found: Mapping[str, Any]) -> list[Variable]:
                 f"The data package has {len(resources)} resources.",
                 remedy="Give the Table Schema of one: the object under its schema.",
             )
-        found = object_of(resources[0].get("schema"), "the schema of the resource")
-    keys = found.get("primaryKey", [])
-    keys = [keys] if isinstance(keys, str) else list(keys)
-    empty = [str(m) for m in found.get("missingValues", []) if str(m).strip()]
-    return [_field(f, keys, empty) for f in objects_of(found.get("fields"), "fields")]
+        found = resources[0].get("schema") or {}
+        if isinstance(found, str):
+            raise SchemaError(
+                "The data package names another file as the schema of its resource.",
+                remedy="Import that file.",
+            )
+        object_of(found, "the schema of the resource")
+    keys = names_of(found.get("primaryKey", []), "primaryKey")
+    others = found.get("foreignKeys", [])
+    others = objects_of(others, "foreignKeys") if others else []
+    foreign = [n for key in others for n in names_of(key.get("fields"), "fields of a foreign key")]
+    empty = _missing_codes(found, "missingValues")
+    return [_field(f, keys, foreign, empty) for f in objects_of(found.get("fields"), "fields")]
 
 
-def _field(entry: Mapping[str, Any], keys: Sequence[str], empty: Sequence[str]) -> Variable:
+def _field(
+    entry: Mapping[str, Any], keys: Sequence[str], foreign: Sequence[str], empty: Sequence[str]
+) -> Variable:
     name, rules = text_of(entry, "name"), object_of(entry.get("constraints", {}), "constraints")
-    kind = kind_of(str(entry.get("type", "string")))
     _check_words(name, entry, rules)
-    listed = entry.get("categories", rules.get("enum", []))
-    pairs = [
-        (str(c["value"]), str(c.get("label", ""))) if isinstance(c, dict) else (str(c), "")
-        for c in listed
-    ]
-    form = entry.get("format", "default")
-    written = kind in ("date", "timestamp") and str(form).startswith("%")
+    kind, step = kind_of(str(entry.get("type", "string"))), int(entry.get("type") == "integer")
+    form = str(entry.get("format", "default")).removeprefix("fmt:")
+    if kind in ("date", "timestamp") and form not in ("default", "any") and "%" not in form:
+        raise SchemaError(
+            f"The code book's format of {name!r}, {form[:40]!r}, is not one that margrave reads.",
+            remedy='Use "default" or a pattern such as "%d/%m/%Y".',
+        )
+    if kind == "text" and form in ("email", "uri", "uuid", "binary"):
+        kind = "out"
+    pairs, questions = _categories(name, entry, rules), []
+    if kind == "boolean":
+        words = [
+            words_of(entry.get(key, default), f"{key} of column {name!r}")
+            for key, default in (("falseValues", ["false"]), ("trueValues", ["true"]))
+        ]
+        pairs = truths_of(*words)
+    if kind in ("date", "timestamp") and form == "any":
+        questions.append(
+            "The code book does not state how its dates are written. Unless they are in ISO 8601, write format."
+        )
+    written = entry.get("decimalChar", ".") != "." or entry.get("groupChar")
+    if kind in ("integer", "real") and (written or entry.get("bareNumber") is False):
+        questions.append(SEPARATORS)
+    lost = [k for k in ("minLength", "maxLength", "pattern", "jsonSchema") if k in rules]
+    notes = not_in_schema([*lost, *(["foreignKeys"] if name in foreign else [])])
     return Variable(
-        name, kind, label_of(entry), dict(pairs), bool(entry.get("categoriesOrdered", False)),
-        rules.get("minimum"), rules.get("maximum"),
-        tuple(str(m) for m in entry.get("missingValues", empty) if str(m).strip()),
-        form if written else None,
-        identifier=[name] == list(keys) or bool(rules.get("unique", False)),
-        required=bool(rules.get("required", False)),
+        name, kind, label_of(entry), pairs, flag_of(name, entry, "categoriesOrdered"),
+        bound_of(rules, ["minimum"], "exclusiveMinimum", step),
+        bound_of(rules, ["maximum"], "exclusiveMaximum", -step),
+        _missing_codes(entry, f"missingValues of column {name!r}") if "missingValues" in entry else empty,
+        form if kind in ("date", "timestamp") and "%" in form else None,
+        identifier=[name] == keys or flag_of(name, rules, "unique"),
+        required=flag_of(name, rules, "required"), notes=notes, questions=questions,
     )  # fmt: skip
 
 
+def _missing_codes(entry: Mapping[str, Any], what: str) -> tuple[str, ...]:
+    """Return the texts that stand for a missing value: a list of them, or of objects with a value and a label."""
+    listed = entry.get("missingValues", [])
+    if isinstance(listed, list):
+        listed = [v.get("value") if isinstance(v, dict) else v for v in listed]
+    return tuple(dict.fromkeys(c for c in words_of(listed, what) if c.strip()))
+
+
+def _categories(name: str, entry: Mapping[str, Any], rules: Mapping[str, Any]) -> dict[str, str]:
+    """Return the categories with their labels; an enumeration restricts them."""
+    listed, what = entry.get("categories", []), f"categories of column {name!r}"
+    if isinstance(listed, list):
+        pairs = [
+            (c.get("value"), c.get("label")) if isinstance(c, dict) else (c, "") for c in listed
+        ]
+        labels = with_labels(
+            name,
+            zip(
+                words_of([c for c, _ in pairs], what), (str(t or "") for _, t in pairs), strict=True
+            ),
+        )
+    else:
+        raise SchemaError(f"In the code book, {what} is not a list of values.", remedy=CORRECT)
+    if "enum" not in rules:
+        return labels
+    values = words_of(rules["enum"], f"the enum of column {name!r}")
+    if labels and not set(values) <= set(labels):
+        raise SchemaError(
+            f"In the code book, column {name!r} has an enum with values that are not among its categories.",
+            remedy="Make the two agree.",
+        )
+    return {code: labels.get(code, "") for code in (labels or values) if code in values}
+
+
 def _check_words(name: str, entry: Mapping[str, Any], rules: Mapping[str, Any]) -> None:
-    """Raise ``SchemaError`` for a type or a constraint that the standard does not have."""
+    """Raise ``SchemaError`` for a type, a constraint or a key that the standard does not have."""
     types = (
         "string", "number", "integer", "boolean", "object", "array", "list", "date", "time", "datetime", "year",
         "yearmonth", "duration", "geopoint", "geojson", "any",
@@ -64,5 +136,10 @@ def _check_words(name: str, entry: Mapping[str, Any], rules: Mapping[str, Any]) 
         "required", "unique", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
         "pattern", "enum", "jsonSchema",
     )  # fmt: skip
+    keys = (
+        "constraints", "missingValues", "categories", "categoriesOrdered", "type", "format", "trueValues",
+        "falseValues", "decimalChar", "groupChar", "bareNumber",
+    )  # fmt: skip
     check_words(name, [entry.get("type", "string")], types, "type", "Table Schema")
     check_words(name, rules, constraints, "constraint", "Table Schema")
+    check_spelling(name, entry, keys, "Table Schema")

@@ -46,7 +46,7 @@ def _column(kind: str, of: type[Any], *, learn: bool = False) -> dict[str, Any]:
     properties = {"kind": {"const": kind}} | {key: _type(entry) for key, entry in found.items()}
     required = ["kind", *(key for key, entry in found.items() if entry.default is MISSING)]
     if learn:
-        properties["learn"] = {"const": True}
+        properties |= {"learn": {"const": True}, "missing": {"const": True}}
         required.append("learn")
     sources = {
         "source": {"enum": list(ColumnSource.kinds)}, "read": _names(), "cite": _text(),
@@ -65,7 +65,8 @@ def _type(entry: Field[Any]) -> dict[str, Any]:
         }
         return {"anyOf": [{"type": "array", "items": _value()}, _text(), files]}
     if entry.name == "same":
-        return {"anyOf": [{"const": "case"}, {"type": "object", "additionalProperties": _text()}]}
+        one = [{"const": "case"}, {"type": "object", "additionalProperties": _text()}]
+        return {"anyOf": [*one, {"type": "array", "items": {"anyOf": one}}]}
     if entry.name == "outside":
         return {"enum": ["clip", "other", "missing", "refuse"]}
     if written.startswith("Sequence"):
@@ -95,9 +96,7 @@ def _constraints() -> list[dict[str, Any]]:
         "type": "object",
         "additionalProperties": {"anyOf": [entry, {"type": "array", "items": entry}]},
     }
-    combinations = {
-        "anyOf": [_text(), {"type": "array", "items": {"type": "array"}}, {"type": "object"}]
-    }
+    combinations = {"anyOf": [_text(), {"type": "array", "items": {"type": "array"}}]}
     return [
         _object({"impossible": ranges, **violating}, ["impossible"]),
         _object({"columns": names, "allowed": combinations, **violating}, ["columns", "allowed"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -16,7 +17,7 @@ from margrave.codebooks.redcap import read_redcap
 from margrave.codebooks.sdv import is_sdv, read_sdv
 from margrave.codebooks.variable import Variable
 from margrave.errors import InputError, SchemaError
-from margrave.schema import Column, ColumnSource, Learn, Schema
+from margrave.schema import Column, ColumnSource, Schema
 from margrave.schema.parts import parts_of
 from margrave.schema.validation import LOOK
 
@@ -35,11 +36,12 @@ def read_code_book(
             Metadata V2 (JSON), a REDCap data dictionary (CSV), or a file of Stata, SPSS or SAS,
             whose labels are read and whose rows are not.
         cite: Where the public values are written down; by default the file's name.
-        ranges_public: Whether the ranges in SDV metadata are public. SDV reads them off the rows,
-            so they are left to be learned otherwise.
+        ranges_public: Whether the ranges in SDV metadata are public, and those of DDI-Codebook that
+            equal the statistics beside them. Programs read them off the rows, so they are left to
+            be learned otherwise.
 
     Returns:
-        A schema with the labels as remarks.
+        A schema with the labels, and what it cannot hold, as remarks.
 
     Raises:
         InputError: If the file does not exist, or needs a library that is not installed.
@@ -82,7 +84,7 @@ def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
         ) from None
     start = content.lstrip()[:1]
     if start == "<":
-        return read_ddi(content)
+        return read_ddi(content, ranges_public=ranges_public)
     if start == "{":
         found = parse_json(content)
         if is_sdv(found):
@@ -91,7 +93,7 @@ def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
             return read_csvw(found)
         if "fields" in found or "resources" in found:
             return read_table_schema(found)
-    elif "field type" in content[:1000].lower() or "field_type" in content[:1000].lower():
+    elif start != "[" and re.search("field[ _]type", content[:1000], re.IGNORECASE):
         return read_redcap(content)
     raise SchemaError(
         f"{file} is not a code book that margrave knows.",
@@ -116,19 +118,30 @@ def schema_of_variables(variables: Sequence[Variable], cite: str) -> Schema:
             continue
         columns += [column, *parts_of(column, [v.name for v in variables])]
         remarks[variable.name] = variable.remark
-        if variable.states_values:
-            declared = column.missing and not isinstance(column, Learn)
-            codes = variable.missing_codes if declared else ()
-            sources[variable.name] = ColumnSource(cite=cite, missing_codes=codes)
+        codes = variable.missing_codes if column.missing else ()
+        cited = cite if variable.states_values else ""
+        sources[variable.name] = ColumnSource(cite=cited, missing_codes=codes)
     if not columns:
         raise SchemaError(
             "The code book states no column that can be synthesized.",
             remedy="Write the schema by hand.",
         )
     remarks[""] = f"{cite}. Check that its bounds and categories were not computed from the rows."
+    if questions := _questions([v for v in variables if v.name in remarks], person):
+        remarks[""] += f"\n{LOOK} {' '.join(questions)}"
+    return Schema(columns, person=person, ignore=ignore, remarks=remarks, sources=sources)
+
+
+def _questions(variables: Sequence[Variable], person: str | None) -> list[str]:
+    """Return what the custodian has to look at before the schema is used."""
+    columns: dict[str, list[str]] = {}
+    for variable in variables:
+        for question in variable.questions:
+            columns.setdefault(question, []).append(repr(variable.name))
+    found = [f"Column {', '.join(names)}: {question}" for question, names in columns.items()]
     if person is not None:
-        remarks[""] += (
-            f"\n{LOOK} {person!r} is taken for the person ID column, so a run needs a unit of persons (--unit"
+        found.append(
+            f"{person!r} is taken for the person ID column, so a run needs a unit of persons (--unit"
             " add-remove-person:K). Is that wrong? Then delete the line person = ..., and list the column under ignore."
         )
-    return Schema(columns, person=person, ignore=ignore, remarks=remarks, sources=sources)
+    return found

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from margrave.codebooks.variable import Variable
+from margrave.codebooks.variable import MISSING_RANGE, NO_VALUE, Variable, codes_within
 from margrave.errors import DataError, InputError
 
 
@@ -112,19 +112,33 @@ def _variable(
     codes = {_code(value): text for value, text in labels.items()}
     no_value = [c for c in codes if any(_within(c, r) for r in missing)]
     no_value += [_code(r["lo"]) for r in missing if r["lo"] == r["hi"]]
-    no_value = list(dict.fromkeys(no_value))
     # Extended missing values of Stata and SAS (.a to .z) come as letters.
     listed = {c: t for c, t in codes.items() if c not in no_value and not _is_extended(c, stored)}
-    if measure == "scale" or all(c.startswith("-") for c in listed):
-        no_value += [c for c in listed if measure != "scale"]
+    notes: list[str] = []
+    questions: list[str] = []
+    if measure != "scale" and all(c.startswith("-") for c in listed):
+        no_value += listed
         listed = {}
+    # Labels of single values, such as the last of many, are not the categories.
+    if measure == "scale" or (stored != "string" and len(listed) == 1):
+        notes += [f"{code} = {text}" for code, text in listed.items()]
+        listed = {}
+    for low, high in [(r["lo"], r["hi"]) for r in missing if r["lo"] != r["hi"]]:
+        within = codes_within(low, high)
+        no_value += [] if listed else within
+        notes += [] if within else [f"{NO_VALUE}: {_code(low)} to {_code(high)}"]
+        questions = questions if listed or within else [MISSING_RANGE]
+    if form.startswith("%t") and _kind(form, stored) == "real":
+        notes.append(f"A date as a number, in the display format {form}")
     return Variable(
         name,
         _kind(form, stored),
         label,
         listed,
         measure == "ordinal",
-        missing_codes=tuple(no_value),
+        missing_codes=tuple(dict.fromkeys(no_value)),
+        notes=notes,
+        questions=questions,
     )
 
 

@@ -24,6 +24,13 @@ from margrave.schema import (
 from margrave.schema.parsing import DateReader, number, parse_moment
 from margrave.schema.person_names import names_one_person
 
+#: Beginning of a note on missing codes.
+NO_VALUE = "No value"
+#: Question about a column whose missing codes are too many to list.
+MISSING_RANGE = (
+    "The code book has a range of missing codes. List those that occur as missing_codes."
+)
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -41,6 +48,8 @@ class Variable:
         format: The pattern of dates and times in text, as of ``strptime``; None for ISO 8601.
         identifier: Whether it identifies persons or rows.
         required: Whether every row has a value.
+        notes: Facts of the code book that a schema cannot hold, in words.
+        questions: Facts that the custodian has to look at before the schema is used, in sentences.
     """
 
     name: str
@@ -54,6 +63,8 @@ class Variable:
     format: str | None = None
     identifier: bool = False
     required: bool = False
+    notes: Sequence[str] = ()
+    questions: Sequence[str] = ()
 
     @property
     def names_person(self) -> bool:
@@ -79,13 +90,9 @@ class Variable:
             return of(self.name, listed, missing=missing)
         if self.kind == "text":
             return Learn(self.name, "categorical")
-        low, high = self._bound("low", self.low), self._bound("high", self.high)
+        low, high = self._bounds
         if low is None or high is None or not self._is_declared(low, high):
             return Learn(self.name, self.kind, low=low, high=high, format=self.format)
-        if self.kind == "integer":  # a bound that stands for missing is not a value
-            codes = {_real(code, self.format) for code in self._codes_on_the_line}
-            low = next(value for value in range(low, high + 2) if value not in codes)
-            high = next(value for value in range(high, low - 2, -1) if value not in codes)
         written = {} if self.format is None else {"format": self.format}
         made: dict[str, Callable[..., Column]] = {
             "integer": Integer, "real": Real, "date": Date, "timestamp": Timestamp,
@@ -96,12 +103,24 @@ class Variable:
             self.name, low, high, missing=missing or coded, outside=beyond, **written
         )
 
+    @property
+    def _bounds(self) -> tuple[Any, Any]:
+        """The bounds as values of the column; None for one that is absent or that stands for a missing value."""
+        low, high = self._bound("low", self.low), self._bound("high", self.high)
+        read = self._reader
+        codes = {read(code, self.format) for code in self._codes_on_the_line} if read else set()
+        if self.kind == "integer":  # the next number that is a value
+            while low in codes:
+                low += 1
+            while high in codes:
+                high -= 1
+            return low, high
+        return None if low in codes else low, None if high in codes else high
+
     def _is_declared(self, low: Any, high: Any) -> bool:
-        """Return True if bins of equal width suit the column, or a learned one would take missing codes for values."""
+        """Return True if bins of equal width suit the column."""
         # Whole numbers of a column whose bins are not learned: ages, scores, shares in percent.
         max_values = 128
-        if self._codes_on_the_line:
-            return bool(low < high)
         if self.kind == "integer":
             return bool(high - low < max_values)
         return self.kind in ("date", "timestamp")
@@ -109,13 +128,15 @@ class Variable:
     @property
     def _codes_on_the_line(self) -> list[str]:
         """Missing codes that would be read as values of the column: numbers, dates."""
-        readers = {"integer": _real, "real": _real, "date": _moment, "timestamp": _moment}
-        read = readers.get(self.kind)
-        return (
-            []
-            if read is None
-            else [c for c in self.missing_codes if read(c, self.format) is not None]
-        )
+        read = self._reader
+        if read is None:
+            return []
+        return [c for c in self.missing_codes if read(c, self.format) is not None]
+
+    @property
+    def _reader(self) -> Callable[[Any, str | None], Any] | None:
+        """The function that reads a value of the column; None if it has no line of values."""
+        return {"integer": _real, "real": _real, "date": _day, "timestamp": _moment}.get(self.kind)
 
     @property
     def states_values(self) -> bool:
@@ -124,28 +145,15 @@ class Variable:
 
     @property
     def remark(self) -> str:
-        """The label, the labels of categories and the missing codes, as a comment of the schema file."""
-        # Categories whose labels the comment shows.
-        max_labels = 30
+        """The label, the labels of categories, the missing codes and the notes, as a comment of the schema file."""
         labelled = [f"{code} = {label}" for code, label in self.categories.items() if label]
-        more = f"; and {len(labelled) - max_labels} more" if len(labelled) > max_labels else ""
         said = [self.label.strip()]
         if labelled:
-            said.append("; ".join(labelled[:max_labels]) + more)
+            said.append(_shortened(labelled, "; "))
         if self.missing_codes:
-            said.append(f"No value: {', '.join(self.missing_codes)}")
-            said += self._hazard()
+            said.append(f"{NO_VALUE}: {_shortened(self.missing_codes, ', ')}")
+        said += self.notes
         return ". ".join(_printable(s.rstrip(".")) for s in said if s)
-
-    def _hazard(self) -> list[str]:
-        """Return a question if missing codes would count as values of a column to learn."""
-        column = self.column
-        if isinstance(column, Learn) and column.is_number:
-            codes = self._codes_on_the_line
-            return (
-                ["Leave these empty in the table, or declare bounds without them"] if codes else []
-            )
-        return []
 
     def _bound(self, key: str, written: Any) -> Any:
         if written is None or (isinstance(written, str) and not written.strip()):
@@ -153,7 +161,7 @@ class Variable:
         read = {
             "integer": _whole, "real": _real, "date": _day, "timestamp": _moment,
         }[self.kind]  # fmt: skip
-        found = read(written, self.format)
+        found = None if isinstance(written, bool) else read(written, self.format)
         if found is None:
             raise SchemaError(
                 f"The code book's {'lower' if key == 'low' else 'upper'} bound of {self.name!r} cannot be read as"
@@ -161,6 +169,20 @@ class Variable:
                 remedy="Correct the code book.",
             )
         return found
+
+
+def codes_within(low: Any, high: Any) -> list[str]:
+    """Return the whole numbers of a range of missing codes; none if they are too many, or the range has no end.
+
+    >>> codes_within("-3", -1.0), codes_within("-99", "")
+    (['-3', '-2', '-1'], [])
+    """
+    # Codes that a schema lists one by one.
+    max_codes = 100
+    first, last = number(str(low)), number(str(high))
+    if not (first % 1 == last % 1 == 0 and 0 <= last - first < max_codes):
+        return []
+    return [str(code) for code in range(int(first), int(last) + 1)]
 
 
 def pattern_of(written: str, what: str) -> str:
@@ -178,7 +200,7 @@ def pattern_of(written: str, what: str) -> str:
     found = "".join(
         parts.get(piece, piece) for piece in re.findall(r"y+|M+|d+|H+|m+|s+|[^a-zA-Z]+|\w", written)
     )
-    if re.search(r"(?<!%)[a-zA-SU-Z]", found):
+    if "%" in written or re.search(r"(?<!%)[a-zA-SU-Z]", found):
         raise SchemaError(
             f"The code book's format of {what!r}, {written[:40]!r}, is not one that margrave reads.",
             remedy="Use yyyy, MM, dd, HH, mm and ss.",
@@ -208,6 +230,13 @@ def _day(written: Any, format: str | None) -> date | None:
         return written
     found = _moment(written, format)
     return None if found is None else found.date()
+
+
+def _shortened(entries: Sequence[str], separator: str) -> str:
+    # Entries that the comment shows.
+    max_entries = 30
+    more = f"{separator}and {len(entries) - max_entries} more" if len(entries) > max_entries else ""
+    return separator.join(entries[:max_entries]) + more
 
 
 def _printable(text: str) -> str:
