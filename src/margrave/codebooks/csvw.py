@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from margrave.codebooks.json_parts import (
-    SEPARATORS,
     bound_of,
     check_words,
     flag_of,
@@ -21,7 +20,7 @@ from margrave.codebooks.json_parts import (
     truths_of,
     words_of,
 )
-from margrave.codebooks.variable import Variable, pattern_of
+from margrave.codebooks.variable import Phrase, Variable, pattern_of
 from margrave.errors import SchemaError
 
 
@@ -90,7 +89,7 @@ def _csvw(entry: Mapping[str, Any], keys: Sequence[str], foreign: Sequence[str])
         codes = truths_of([false], [true])
     step = int(kind == "integer")
     if kind in ("integer", "real") and _separates(form):
-        questions.append(SEPARATORS)
+        questions.append(Phrase.SEPARATORS)
     lost = [k for k in ("length", "minLength", "maxLength") if k in of]
     lost += ["format"] if kind == "text" and form and not codes else []
     lost += ["default"] if entry.get("default") else []

@@ -6,7 +6,7 @@ import math
 from xml.etree import ElementTree
 
 from margrave.codebooks.json_parts import bound_of, check_words, with_labels
-from margrave.codebooks.variable import MISSING_RANGE, NO_VALUE, Variable, codes_within
+from margrave.codebooks.variable import Phrase, Variable, codes_within
 from margrave.errors import SchemaError
 from margrave.schema.parsing import number
 
@@ -93,8 +93,8 @@ def _ddi(var: ElementTree.Element, ranges_public: bool) -> Variable:
             )
         within = codes_within(least, most)
         no_value += [] if codes else within
-        notes += [] if within else [f"{NO_VALUE}: {least or 'all'} to {most or 'all'}"]
-        questions = questions if codes or within else [MISSING_RANGE]
+        notes += [] if within else [f"{Phrase.NO_VALUE}: {least or 'all'} to {most or 'all'}"]
+        questions = questions if codes or within else [Phrase.MISSING_RANGE]
     listed = kind in ("integer", "real", "text") and bool(codes)
     return Variable(
         name, kind, _inner(var, "labl"), codes if listed else {}, var.get("nature") == "ordinal",

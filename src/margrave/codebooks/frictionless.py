@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from margrave.codebooks.json_parts import (
-    CORRECT,
-    SEPARATORS,
     bound_of,
     check_spelling,
     check_words,
@@ -23,7 +21,7 @@ from margrave.codebooks.json_parts import (
     with_labels,
     words_of,
 )
-from margrave.codebooks.variable import Variable
+from margrave.codebooks.variable import Phrase, Variable
 from margrave.errors import SchemaError
 
 
@@ -78,7 +76,7 @@ def _field(
         )
     written = entry.get("decimalChar", ".") != "." or entry.get("groupChar")
     if kind in ("integer", "real") and (written or entry.get("bareNumber") is False):
-        questions.append(SEPARATORS)
+        questions.append(Phrase.SEPARATORS)
     lost = [k for k in ("minLength", "maxLength", "pattern", "jsonSchema") if k in rules]
     notes = not_in_schema([*lost, *(["foreignKeys"] if name in foreign else [])])
     return Variable(
@@ -114,7 +112,9 @@ def _categories(name: str, entry: Mapping[str, Any], rules: Mapping[str, Any]) -
             ),
         )
     else:
-        raise SchemaError(f"In the code book, {what} is not a list of values.", remedy=CORRECT)
+        raise SchemaError(
+            f"In the code book, {what} is not a list of values.", remedy=Phrase.CORRECT
+        )
     if "enum" not in rules:
         return labels
     values = words_of(rules["enum"], f"the enum of column {name!r}")

@@ -7,16 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from margrave.codebooks.variable import Phrase
 from margrave.errors import SchemaError, did_you_mean
 from margrave.schema.categorical import NO, YES
 from margrave.schema.parsing import number
-
-CORRECT = "Correct the code book."
-#: Question about a column whose numbers are not written with a decimal point and digits alone.
-SEPARATORS = (
-    "The code book writes its numbers with a decimal comma, separators or signs. In the table, write them with digits"
-    " and a decimal point alone."
-)
 
 
 def check_words(
@@ -85,13 +79,15 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def object_of(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise SchemaError(f"In the code book, {what} is not an object.", remedy=CORRECT)
+        raise SchemaError(f"In the code book, {what} is not an object.", remedy=Phrase.CORRECT)
     return value
 
 
 def objects_of(value: Any, what: str) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not value:
-        raise SchemaError(f"In the code book, {what} is not a list of objects.", remedy=CORRECT)
+        raise SchemaError(
+            f"In the code book, {what} is not a list of objects.", remedy=Phrase.CORRECT
+        )
     return [object_of(v, f"an entry of {what}") for v in value]
 
 
@@ -109,7 +105,9 @@ def words_of(value: Any, what: str) -> list[str]:
     ['1', 'a', 'true']
     """
     if not isinstance(value, list) or not all(isinstance(v, str | int | float) for v in value):
-        raise SchemaError(f"In the code book, {what} is not a list of values.", remedy=CORRECT)
+        raise SchemaError(
+            f"In the code book, {what} is not a list of values.", remedy=Phrase.CORRECT
+        )
     return [str(v).lower() if isinstance(v, bool) else str(v) for v in value]
 
 
@@ -117,7 +115,9 @@ def names_of(value: Any, what: str) -> list[str]:
     """Return a name, or a list of names, as a list."""
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(v, str) for v in found):
-        raise SchemaError(f"In the code book, {what} is not a list of names.", remedy=CORRECT)
+        raise SchemaError(
+            f"In the code book, {what} is not a list of names.", remedy=Phrase.CORRECT
+        )
     return found
 
 
@@ -126,7 +126,8 @@ def flag_of(column: str, entry: Mapping[str, Any], key: str) -> bool:
     value = entry.get(key, False)
     if not isinstance(value, bool):
         raise SchemaError(
-            f"In the code book, {key} of column {column!r} is not true or false.", remedy=CORRECT
+            f"In the code book, {key} of column {column!r} is not true or false.",
+            remedy=Phrase.CORRECT,
         )
     return value
 

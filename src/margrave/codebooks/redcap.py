@@ -7,8 +7,8 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from margrave.codebooks.json_parts import SEPARATORS, check_words, with_labels
-from margrave.codebooks.variable import Variable
+from margrave.codebooks.json_parts import check_words, with_labels
+from margrave.codebooks.variable import Phrase, Variable
 from margrave.errors import SchemaError
 
 
@@ -126,7 +126,7 @@ def _redcap(row: Mapping[str, str], *, is_first: bool) -> list[Variable]:
             low=low or None,
             high=high or None,
             notes=notes,
-            questions=[SEPARATORS] if commas else [],
+            questions=[Phrase.SEPARATORS] if commas else [],
         )
     ]
 

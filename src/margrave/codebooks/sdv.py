@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from margrave.codebooks.json_parts import (
-    CORRECT,
     check_spelling,
     flag_of,
     not_in_schema,
     words_of,
 )
-from margrave.codebooks.variable import Variable
+from margrave.codebooks.variable import Phrase, Variable
 from margrave.errors import InputError, SchemaError, did_you_mean
 from margrave.schema.categorical import TRUTHS
 
@@ -124,7 +123,7 @@ def _check_facts(name: str, facts: Mapping[str, Any]) -> None:
     for key in ("order", "range_values"):
         if not isinstance(facts.get(key) or [], list):
             raise SchemaError(
-                f"In the code book, {key} of column {name!r} is not a list.", remedy=CORRECT
+                f"In the code book, {key} of column {name!r} is not a list.", remedy=Phrase.CORRECT
             )
     whole, representation = facts.get("decimal_places"), facts.get("computer_representation")
     if not (whole is None or isinstance(whole, int)) or not isinstance(representation or "", str):

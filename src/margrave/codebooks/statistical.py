@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from margrave.codebooks.variable import MISSING_RANGE, NO_VALUE, Variable, codes_within
+from margrave.codebooks.variable import Phrase, Variable, codes_within
 from margrave.errors import DataError, InputError
 
 
@@ -126,8 +126,8 @@ def _variable(
     for low, high in [(r["lo"], r["hi"]) for r in missing if r["lo"] != r["hi"]]:
         within = codes_within(low, high)
         no_value += [] if listed else within
-        notes += [] if within else [f"{NO_VALUE}: {_code(low)} to {_code(high)}"]
-        questions = questions if listed or within else [MISSING_RANGE]
+        notes += [] if within else [f"{Phrase.NO_VALUE}: {_code(low)} to {_code(high)}"]
+        questions = questions if listed or within else [Phrase.MISSING_RANGE]
     if form.startswith("%t") and _kind(form, stored) == "real":
         notes.append(f"A date as a number, in the display format {form}")
     return Variable(

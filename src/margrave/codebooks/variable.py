@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from enum import StrEnum
 from typing import Any
 
 from margrave.errors import SchemaError
@@ -24,12 +25,19 @@ from margrave.schema import (
 from margrave.schema.parsing import DateReader, number, parse_moment
 from margrave.schema.person_names import names_one_person
 
-#: Beginning of a note on missing codes.
-NO_VALUE = "No value"
-#: Question about a column whose missing codes are too many to list.
-MISSING_RANGE = (
-    "The code book has a range of missing codes. List those that occur as missing_codes."
-)
+
+class Phrase(StrEnum):
+    """Words in remarks, questions and errors of several code books."""
+
+    CORRECT = "Correct the code book."
+    NO_VALUE = "No value"
+    MISSING_RANGE = (
+        "The code book has a range of missing codes. List those that occur as missing_codes."
+    )
+    SEPARATORS = (
+        "The code book writes its numbers with a decimal comma, separators or signs. In the table, write them with"
+        " digits and a decimal point alone."
+    )
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,7 @@ class Variable:
         if labelled:
             said.append(_shortened(labelled, "; "))
         if self.missing_codes:
-            said.append(f"{NO_VALUE}: {_shortened(self.missing_codes, ', ')}")
+            said.append(f"{Phrase.NO_VALUE}: {_shortened(self.missing_codes, ', ')}")
         said += self.notes
         return ". ".join(_printable(s.rstrip(".")) for s in said if s)
 
