@@ -36,7 +36,8 @@ _output_option = click.option(
 @click.option(
     "--ranges-public",
     is_flag=True,
-    help="The ranges of SDV metadata are public. SDV reads them off the rows, so they are learned otherwise.",
+    help="Ranges that programs usually read off the rows are public: those of SDV metadata, and those of DDI-Codebook"
+    " that equal its statistics of the rows. They are learned otherwise.",
 )
 @_output_option
 @overwrite_option

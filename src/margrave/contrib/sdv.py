@@ -29,6 +29,7 @@ def schema_of_sdv(metadata: Any, *, ranges_are_public: bool = False) -> Schema:
 
     Raises:
         InputError: It is not the metadata of one table, or the table is sequential.
+        SchemaError: An entry is not as SDV writes it, or no column can be synthesized.
 
     Privacy:
         None spent. No row is read.
@@ -66,6 +67,7 @@ class SDVSynthesizer(Synthesizer):
 
     Raises:
         InputError: As ``schema_of_sdv``, or ``synthesize`` has no option of a name.
+        SchemaError: As ``schema_of_sdv``.
     """
 
     def __init__(
