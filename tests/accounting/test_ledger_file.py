@@ -31,6 +31,7 @@ from margrave.errors import BudgetError, InputError, LedgerError, MargraveError
 from margrave.privacy import Gaussian, Private, SeededRandomness, protect
 from tests.support import chained, vfs
 from tests.support.conformance import SIZES, memory_table, some_rows
+from tests.support.faults import failing_statements
 
 A = ("a",)
 CAP = Budget.zcdp(Fraction(1))
@@ -711,3 +712,26 @@ def test_a_line_that_failed_to_commit_is_not_in_the_account(
         )
         private.measure([A], Gaussian(rho=Fraction(1, 8)))
     assert private.account().ledger == head
+
+
+@pytest.mark.parametrize("kind", ["memory", "interrupt"])
+def test_an_interrupted_beginning_leaves_no_reservation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Before and after each statement: the cap has room for one run, and the next one gets it."""
+    ledger = Ledger(tmp_path / "ledger")
+    ledger.init("d", unit=AddRemoveRow(), cap=Budget.zcdp(0.5))
+    interrupted = 0
+    for at in range(1, 200):
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite3, "connect", sqlite3.connect)
+            failing_statements(kind, at)
+            try:
+                ledger.begin("d", AddRemoveRow(), Fraction(1, 2))
+            except (MemoryError, KeyboardInterrupt):
+                interrupted += 1
+            else:
+                break
+        (dataset,) = ledger.datasets()
+        assert dataset.charged == 0, at
+    assert interrupted > 10

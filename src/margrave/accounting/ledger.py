@@ -23,7 +23,7 @@ from margrave.accounting.ledger_checks import check_new, check_room, contradicti
 from margrave.accounting.ledger_state import DatasetState, RunState, dataset_name, exact_text
 from margrave.accounting.open_ledger import OpenLedger
 from margrave.accounting.store import Event, Mode
-from margrave.errors import InputError, LedgerError
+from margrave.errors import InputError, LedgerError, MargraveError
 from margrave.unit import Unit, unit_name, unit_of
 
 #: Resuming a copy beside its journal would draw a second answer under the same debit.
@@ -209,18 +209,25 @@ class Ledger:
             InputError: The data set is unknown, or its unit is another.
             BudgetError: The cap does not leave room. Nothing is reserved.
         """
-        run, books = run or new_run(), OpenLedger(self.path, "rw")
-        with books.kept_open(), books.transaction():
-            event = {
-                "event": "open",
-                "run": run,
-                "dataset": check_room(books, dataset, unit, rho, None, threshold_delta),
-                "rho": exact_text(rho),
-                **({"delta": str(threshold_delta)} if threshold_delta else {}),
-                "day": today(),
-                "journal": journal,
-            }
-            books.add(event)
+        run, books, added = run or new_run(), OpenLedger(self.path, "rw"), False
+        try:
+            with books.kept_open(), books.transaction():
+                event = {
+                    "event": "open",
+                    "run": run,
+                    "dataset": check_room(books, dataset, unit, rho, None, threshold_delta),
+                    "rho": exact_text(rho),
+                    **({"delta": str(threshold_delta)} if threshold_delta else {}),
+                    "day": today(),
+                    "journal": journal,
+                }
+                books.add(event)
+                added = True
+        except BaseException:
+            if added:  # an interrupt right after the commit leaves a reservation that nobody knows
+                with suppress(MargraveError):
+                    self.close(run)
+            raise
         return OpenRun(books, run)
 
     def resume(self, run: str) -> OpenRun | None:
