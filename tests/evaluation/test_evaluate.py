@@ -141,7 +141,7 @@ def test_a_list_of_marginals_is_a_workload() -> None:
         ),
         (
             lambda real, frame, r, q: evaluate(r, real),
-            r"is a Release, .* Give margrave\.read_table\(",
+            r"evaluate\(real, release\)",
         ),
         (lambda real, frame, r, q: model_errors(frame, r.model, q), r"Give margrave\.read_table\("),
         (
