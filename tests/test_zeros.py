@@ -370,8 +370,7 @@ def roomy(case: str) -> Any:
     [
         pytest.param(
             c,
-            marks=[pytest.mark.slow]
-            * (c == "aim shortlist" or (" " in c and ("particles" in c or "privpgd" in c))),
+            marks=[pytest.mark.slow] * (" " in c),
         )
         for c in CASES
         if c not in NO_RECORDS and keeps_zeros(c)

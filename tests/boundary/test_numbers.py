@@ -332,7 +332,7 @@ def recorded(folder: Path) -> tuple[Path, Path]:
     return ledger, journal
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("which", ["ledger", "journal"])
 def test_a_ledger_or_journal_with_an_extreme_number_is_read_or_refused(
     which: str, every: int, tmp_path: Path

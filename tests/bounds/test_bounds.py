@@ -548,7 +548,9 @@ def made_by(mechanism: Any, epsilon: float, seed: int, unit: Any = AddRemoveRow(
     )
 
 
-@pytest.mark.parametrize("unit", [AddRemoveRow(), ReplaceRow()])
+@pytest.mark.parametrize(
+    "unit", [AddRemoveRow(), pytest.param(ReplaceRow(), marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "mechanism",
     [AIM(), AIM(rounds=6, max_model_mb=5e-4), MWEMPGM(), MST(), Independent()],

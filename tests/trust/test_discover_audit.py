@@ -76,6 +76,7 @@ def test_values_of_one_unit_are_named_as_seldom_as_promised(unit: Unit) -> None:
     assert largest_share(max(hits), RUNS, ALARM) > 0.8 * float(DELTA)
 
 
+@pytest.mark.slow
 def test_the_audit_sees_a_threshold_that_is_too_low() -> None:
     unit = AddRemovePerson(4)
     less = 4
