@@ -175,6 +175,8 @@ def test_the_whole_way_by_keys(browser: Any, server: Server, width: int, scheme:
     keys.tab_to("[name=count]")
     page.keyboard.press("ArrowDown")
     assert page.is_checked("[name=count][value=public]")
+    assert page.input_value("#new_dataset") == "visits.csv"
+    keys.write("#new_dataset", "visits")
     keys.look()
     keys.press("main button.primary")
     keys.arrive("What is the release for?")
@@ -233,6 +235,18 @@ def test_the_whole_way_by_keys(browser: Any, server: Server, width: int, scheme:
     page.goto(f"{server.origin}/ledger")
     keys.arrive("The ledger")
     assert run.run in page.inner_text("main")
+    assert server.ledger.datasets()[0].dataset == "visits"
+    page.goto(f"{server.origin}/columns")
+    keys.arrive("What is public")
+    page.goto(f"{server.origin}/unit")
+    keys.arrive("Whom does")
+    keys.tab_to("[name=ledger_dataset]")
+    assert page.is_checked("[name=ledger_dataset][value=visits]")
+    assert not page.is_visible("#new_dataset")
+    page.keyboard.press("ArrowDown")
+    assert page.is_checked("[name=ledger_dataset][value='']")
+    keys.write("#new_dataset", "other visits")
+    keys.look()
     with context.expect_page() as opened:
         page.goto(f"{server.origin}/run/1")
         keys.press("a[href$='report.html']")

@@ -151,7 +151,7 @@ def test_a_run_with_a_public_table_and_a_public_number_of_rows(
     assert facts["rows_left_out"] == "", "the unit limits nobody's rows"
     outcome.write_text(json.dumps(facts | {"rows_left_out": "Further rows were left out."}))
     assert "<p>Further rows were left out.</p>" in studio.get("/run/1").text
-    page = studio.post("/unit", protects="rows")
+    page = studio.post("/unit", protects="rows", ledger_dataset="visits.csv")
     assert (page.code, "releases that protect as follows: replace one row" in page.text) == (
         422,
         True,

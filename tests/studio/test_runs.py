@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from html import unescape
@@ -113,6 +114,7 @@ def test_every_step_from_a_file_to_a_release(
     assert spent.debited <= budget_for(schema, 3.0, 1e-9).rho
     release = Release.load(tmp_path / "studio/run-1/release.margrave")
     assert [p.purpose for p in release.purposes] == ["mean stay by ward"]
+    assert '"dataset": "visits.csv"' in json.dumps(release.certificate()), "the page says so"
     assert studio.get("/run/1/rows.csv").text.startswith('"ward","stay","ill"')
     report = studio.get("/run/1/report.html")
     assert all(word in report.text for word in words.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from unicodedata import normalize
 
@@ -54,7 +55,7 @@ def contradiction(books: OpenLedger, account: Account) -> str:
 def check_new(books: OpenLedger, name: str, *, replace: bool) -> None:
     """Refuse a second cap, unless nothing was charged against the first and ``replace`` asks for it."""
     if name not in books.state.datasets:
-        alike = next((n for n in books.state.datasets if _folded(n) == _folded(name)), None)
+        alike = similar_name(name, books.state.datasets)
         if alike is not None:
             raise InputError(
                 f"{books.path} has a cap for {alike!r}, which differs from {name!r} only by case, blanks or the form of"
@@ -72,6 +73,11 @@ def check_new(books: OpenLedger, name: str, *, replace: bool) -> None:
             f"{books.path} has a cap for {name!r} already; nothing is charged against it.",
             remedy="To set another in its place, say so: --replace, in Python replace=True.",
         )
+
+
+def similar_name(name: str, names: Iterable[str]) -> str | None:
+    """Return the first of the names that is the same up to case, blanks and the form of its letters."""
+    return next((n for n in names if _folded(n) == _folded(name)), None)
 
 
 def check_room(

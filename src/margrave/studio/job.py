@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from margrave._io import read_input, written_whole
 from margrave.schema import Schema
 from margrave.studio.choices import MechanismChoice
-from margrave.studio.state import FolderLock
+from margrave.studio.state import FolderLock, table_name
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Order:
         purposes: The purposes.
         choice: The mechanism, and its public table.
         ledger: The ledger.
-        ledger_name: The name of the table in the ledger.
+        ledger_dataset: The data set of the ledger that it is charged to.
         title, office, dataset: Public words at the head of the report.
         unlearnable: "stop" or "drop".
     """
@@ -43,11 +43,16 @@ class Order:
     purposes: tuple[str, ...]
     choice: MechanismChoice
     ledger: str
-    ledger_name: str
+    ledger_dataset: str
     title: str = ""
     office: str = ""
     dataset: str = ""
     unlearnable: str = "stop"
+
+    @property
+    def table_name(self) -> str:
+        """The name of the table without its folder."""
+        return table_name(self.table)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from margrave._io import files_of
+from margrave.accounting.ledger_checks import similar_name
 from margrave.errors import InputError, MargraveError
 from margrave.profiling.answers import DraftAnswer, answered, doubts_header, ways_of
 from margrave.purposes import purposes_of
@@ -19,7 +20,15 @@ from margrave.schema.column import Column
 from margrave.studio.choices import policy_words
 from margrave.studio.findings import Finding
 from margrave.studio.project import key_of, questions_of
-from margrave.studio.rendering import Site, form_of, go, go_whole, number, remark_on_page
+from margrave.studio.rendering import (
+    Site,
+    dataset_line,
+    form_of,
+    go,
+    go_whole,
+    number,
+    remark_on_page,
+)
 
 
 class DescribingPages:
@@ -235,16 +244,25 @@ class DescribingPages:
         names = [n for n in drafted.table_names if n != drafted.person] + list(drafted.ignore)
         if drafted.person is not None:
             names.insert(0, drafted.person)
+        form = form_of(request)
         return self._site.page(
             "unit.html",
             "unit",
             error=error,
+            datasets=[dataset_line(d) for d in self._project.datasets()],
+            chosen=form.get("ledger_dataset", self._project.chosen_dataset()),
+            new_dataset=form.get("new_dataset", self._new_name()),
             drafted_person=drafted.person,
             protects=settings.protects or ("rows" if drafted.person is None else "persons"),
             person=settings.person or drafted.person or "",
             names=names,
             persons=finding.found["persons"],
         )
+
+    def _new_name(self) -> str:
+        """Return a name for a new data set of the ledger; "" if the ledger has it already."""
+        name = self._site.settings.ledger_dataset or self._site.settings.table_name
+        return "" if similar_name(name, [d.dataset for d in self._project.datasets()]) else name
 
     def settle_unit(self, request: Request) -> Response:
         """Keep the unit of privacy, write the schema, and go on."""
@@ -267,7 +285,9 @@ class DescribingPages:
                 replaces=form.get("count") == "public",
                 reached="unit",
             )
-            self._project.check_unit()
+            name = form.get("new_dataset", self._site.settings.table_name).strip()
+            self._project.choose_dataset(form.get("ledger_dataset"), name)
+            self._project.check_dataset()
             made = self._project.schema_of_answers(finding.found)
             made.save(self._project.schema_file, overwrite=True)
             self._drop_purposes(made)

@@ -13,7 +13,8 @@ from typing import Any
 from margrave._io import spark_name_of
 from margrave.accounting import Budget, Ledger
 from margrave.accounting.journal import holds_run, read_header
-from margrave.accounting.ledger_state import DatasetState
+from margrave.accounting.ledger_checks import similar_name
+from margrave.accounting.ledger_state import DatasetState, dataset_name
 from margrave.accounting.strength import check_strength
 from margrave.errors import InputError, LedgerError
 from margrave.learning_stage import budget_for
@@ -196,18 +197,55 @@ class Project:
         """Return the content of the ledger."""
         return _content(Ledger(self.ledger)) if self.ledger.exists() else ()
 
-    def check_unit(self) -> None:
-        """Raise ``InputError`` if the ledger counts releases of the table by another unit."""
+    def choose_dataset(self, chosen: str | None, new: str) -> None:
+        """Keep the data set of the ledger that runs on the table are charged to.
+
+        Args:
+            chosen: A data set that the ledger has; "" for a new one, None for no choice.
+            new: The name of a new one.
+
+        Raises:
+            InputError: The ledger has data sets and none is chosen, or the name is not usable.
+        """
+        names = [d.dataset for d in self.datasets()]
+        if names and chosen is None:
+            raise _unchosen()
+        if chosen and chosen not in names:
+            raise InputError(
+                f"The ledger has no data set {chosen!r}.", remedy="Choose another, or a new one."
+            )
+        name = chosen or dataset_name(new)
+        if not chosen and (alike := similar_name(name, names)):
+            raise InputError(
+                f"The ledger has the data set {alike!r} already.",
+                remedy="Choose it if the rows or persons are the same, or write another name.",
+            )
+        others = tuple(n for n in names if n != name)
+        self.change(ledger_dataset=name, other_datasets=others)
+
+    def chosen_dataset(self) -> str | None:
+        """Return the data set of the ledger that is chosen; "" for a new one, None if one must be chosen."""
+        settings, names = self.settings, {d.dataset for d in self.datasets()}
+        if settings.ledger_dataset in names:
+            return settings.ledger_dataset
+        is_new = settings.ledger_dataset and names.issubset(settings.other_datasets)
+        return "" if is_new else None
+
+    def check_dataset(self) -> None:
+        """Raise ``InputError`` if no data set of the ledger is chosen, or its releases protect another unit."""
+        if self.chosen_dataset() is None:
+            raise _unchosen()
         known = self.account()
         if known is not None and known.runs and known.unit != unit_name(self.settings.unit):
             raise InputError(
-                f"The ledger of this table is for releases that protect as follows: {parse_unit(known.unit)}.",
-                remedy="Choose the same here.",
+                f"The data set {known.dataset!r} is for releases that protect as follows: {parse_unit(known.unit)}.",
+                remedy="Choose the same protection, or another data set if these are other rows and persons.",
             )
 
     def account(self) -> DatasetState | None:
-        """Return the table's part of the ledger."""
-        return next((d for d in self.datasets() if d.dataset == self.settings.ledger_name), None)
+        """Return the data set of the ledger that runs are charged to; None if the ledger does not have it yet."""
+        name = self.settings.ledger_dataset
+        return next((d for d in self.datasets() if d.dataset == name), None)
 
     def room(self) -> tuple[Budget, Fraction]:
         """Return the cap, and what is left of it (zCDP)."""
@@ -216,6 +254,22 @@ class Project:
             return known.cap, known.remaining
         cap = self._cap()
         return cap, cap.rho
+
+    def check_room(self) -> None:
+        """Raise ``InputError`` if the cap leaves too little for the run of the settings."""
+        budget, known = self.planned().budget, self.account()
+        if budget.rho > self.room()[1]:
+            raise InputError(
+                "The ledger leaves too little for this epsilon.",
+                remedy="Choose a smaller epsilon, or a larger limit for all releases if none was made yet.",
+            )
+        if known is None or not known.runs:
+            return
+        if Fraction(budget.threshold_delta) > known.cap.threshold_room - known.charged_delta:
+            raise InputError(
+                f"The limit of {known.dataset!r} leaves too little delta to learn categories.",
+                remedy="State the categories of all columns on the page Columns.",
+            )
 
     def _cap(self) -> Budget:
         settings = self.settings
@@ -244,16 +298,17 @@ class Project:
         with self.lock:
             if number <= self.latest():
                 return self.job(number)
+            self.check_dataset()
             settings = self.settings
             known = self.account()
             if known is None or not known.runs:
                 Ledger(self.ledger).init(
-                    settings.ledger_name,
+                    settings.ledger_dataset,
                     unit=settings.unit,
                     cap=self._cap(),
                     replace=known is not None,
                 )
-            self._run(self.schema(), ledger=self.ledger, dataset=settings.ledger_name)
+            self._run(self.schema(), ledger=self.ledger, dataset=settings.ledger_dataset)
             job = self._placed(settings)
             self.start(job)
             return job
@@ -272,7 +327,7 @@ class Project:
             settings.purposes,
             settings.choice,
             str(self.ledger.absolute()),
-            settings.ledger_name,
+            settings.ledger_dataset,
             settings.title,
             settings.office,
             settings.dataset,
@@ -313,6 +368,13 @@ def _content(ledger: Ledger) -> tuple[DatasetState, ...]:
     except LedgerError:
         ledger.recover()
         return ledger.datasets()
+
+
+def _unchosen() -> InputError:
+    return InputError(
+        "No data set of the ledger is chosen for this table.",
+        remedy="Choose one on the page Protection, or a new one.",
+    )
 
 
 def questions_of(found: Mapping[str, Any]) -> list[ConstraintQuestion]:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from margrave.accounting.ledger_state import DatasetState, epsilon_or_zero
 from margrave.errors import InputError, MargraveError
 from margrave.profiling.hints import HintWords
 from margrave.ratios import percent
@@ -21,6 +22,7 @@ from margrave.report.views import ColumnView
 from margrave.studio.choices import policy_words
 from margrave.studio.project import Project
 from margrave.studio.state import ProjectSettings
+from margrave.unit import parse_unit
 
 
 class Site:
@@ -124,6 +126,17 @@ def remark_on_page(remark: str) -> str:
         again="read it again",
     )
     return plain(words.hint(remark))
+
+
+def dataset_line(dataset: DatasetState) -> dict[str, Any]:
+    """Return a data set of the ledger with its unit in words, and the epsilon that is charged and left."""
+    delta = dataset.cap.conversion_delta
+    return {
+        "state": dataset,
+        "unit": str(parse_unit(dataset.unit)),
+        "charged": epsilon_or_zero(dataset.charged, delta),
+        "left": epsilon_or_zero(dataset.remaining, delta),
+    }
 
 
 def form_of(request: Request) -> dict[str, str]:

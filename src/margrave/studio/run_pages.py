@@ -24,8 +24,8 @@ from margrave.schema.column import Column, abbreviate
 from margrave.studio.choices import MechanismChoice, mechanism_lines, policy_words
 from margrave.studio.guard import Guard
 from margrave.studio.job import JobFolder, JobStatus
-from margrave.studio.rendering import Site, form_of, go, go_whole, number
-from margrave.unit import parse_unit, size_is_public
+from margrave.studio.rendering import Site, dataset_line, form_of, go, go_whole, number
+from margrave.unit import size_is_public
 
 
 class SpendingPages:
@@ -76,7 +76,7 @@ class SpendingPages:
             error=error or refusal,
             epsilons=epsilons(),
             position=_position(self._site.settings.epsilon),
-            cap_is_set=known is not None and bool(known.runs),
+            account=dataset_line(known) if known is not None and known.runs else None,
             mechanisms=[
                 ("Without a public table", [k for k in kinds if not k["public"]]),
                 ("With a public table", [k for k in kinds if k["public"]]),
@@ -112,25 +112,20 @@ class SpendingPages:
                     f"The mechanism {plan.mechanism} needs a public table.",
                     remedy="Name its file under More choices, or choose another mechanism.",
                 )
-            _, left = self._project.room()
-            if self._project.planned().budget.rho > left:
-                raise InputError(
-                    "The ledger leaves too little for this epsilon.",
-                    remedy="Choose a smaller epsilon, or a larger limit for all releases if none was made yet.",
-                )
+            self._project.check_room()
         except MargraveError as error:
             return self.budget(request, error)
         self._project.change(reached="confirm")
         return go("/confirm")
 
     def _keep_budget(self, request: Request) -> None:
-        form, choices = form_of(request), epsilons()
+        form, choices, cap = form_of(request), epsilons(), self._site.settings.cap_epsilon
         place = int(number(form.get("epsilon", ""), "The place on the slider", 0, len(choices) - 1))
         self._project.change(
             epsilon=choices[place],
             rows=int(number(form.get("rows", ""), "The number of rows", 1, 1e12)),
             delta=number(form.get("delta", ""), "delta", 1e-300, WEAK_DELTA),
-            cap_epsilon=number(form.get("cap_epsilon", ""), "The limit", 0.001, 1e4),
+            cap_epsilon=number(form.get("cap_epsilon", str(cap)), "The limit", 0.001, 1e4),
             choice=self._choice(form),
             reached="budget",
         )
@@ -168,6 +163,7 @@ class SpendingPages:
         """Show what a run publishes and what it costs."""
         if closed := self._site.closed("confirm"):
             return closed
+        self._project.check_dataset()
         run, schema = self._project.planned(), self._project.schema()
         cap, left = self._project.room()
         account = self._project.account()
@@ -191,7 +187,7 @@ class SpendingPages:
             left_epsilon=epsilon_or_zero(left, cap.conversion_delta),
             after=after,
             after_epsilon=epsilon_or_zero(after, cap.conversion_delta),
-            cap_is_set=account is not None and bool(account.runs),
+            earlier=len(account.runs) if account is not None else 0,
         )
 
     def check(self, request: Request) -> Response:
@@ -320,7 +316,7 @@ class SpendingPages:
         if name == "report.html":
             policy = {"content-security-policy": Guard.report_policy}
             return FileResponse(job.path / name, media_type="text/html", headers=policy)
-        stem = self._site.settings.ledger_name.partition(".")[0] or "margrave"
+        stem = job.order.table_name.partition(".")[0] or "margrave"
         return FileResponse(
             job.path / name, media_type=job.outputs[name], filename=f"{stem}-synthetic-{name}"
         )
@@ -335,18 +331,11 @@ class SpendingPages:
 
     def ledger(self, request: Request) -> Response:
         """Show the ledger."""
-        datasets = self._project.datasets()
         return self._site.page(
             "ledger.html",
-            datasets=[
-                (
-                    d,
-                    str(parse_unit(d.unit)),
-                    epsilon_or_zero(d.charged, d.cap.conversion_delta),
-                    epsilon_or_zero(d.remaining, d.cap.conversion_delta),
-                )
-                for d in datasets
-            ],
+            datasets=[dataset_line(d) for d in self._project.datasets()],
+            chosen=self._project.chosen_dataset(),
+            orders=[(n, self._project.job(n).order) for n in range(self._project.latest(), 0, -1)],
             file=self._project.ledger,
         )
 

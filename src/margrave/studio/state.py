@@ -30,6 +30,8 @@ class ProjectSettings:
         person: The person ID column; "" for none.
         max_rows: The most rows that one person may contribute.
         replaces: The number of rows, or of persons, is public: one takes the place of another.
+        ledger_dataset: The data set of the ledger that runs are charged to; "" until it is chosen.
+        other_datasets: The data sets of the ledger that it is not, as the custodian stated.
         purposes: The purposes of the release.
         choice: The mechanism of the next run, and its public table.
         rows: A guess of the number of rows, for the plan.
@@ -48,6 +50,8 @@ class ProjectSettings:
     person: str = ""
     max_rows: int = 5
     replaces: bool = False
+    ledger_dataset: str = ""
+    other_datasets: tuple[str, ...] = ()
     purposes: tuple[str, ...] = ()
     choice: MechanismChoice = field(default_factory=MechanismChoice)
     rows: int = 10_000
@@ -79,9 +83,9 @@ class ProjectSettings:
         return ReplaceRow() if self.replaces else AddRemoveRow()
 
     @property
-    def ledger_name(self) -> str:
-        """The name of the table in the ledger."""
-        return Path(self.table).name or self.table
+    def table_name(self) -> str:
+        """The name of the table without its folder."""
+        return table_name(self.table)
 
     def can_open(self, step: str) -> bool:
         """Return True if the steps before this one are answered."""
@@ -137,6 +141,7 @@ class ProjectSettings:
                 **stored,
                 "answers": answers,
                 "purposes": tuple(stored["purposes"]),
+                "other_datasets": tuple(stored["other_datasets"]),
                 "choice": MechanismChoice(**stored["choice"]),
             }
         )
@@ -145,6 +150,11 @@ class ProjectSettings:
                 raise TypeError
         made.can_open(made.reached)
         return made
+
+
+def table_name(table: str) -> str:
+    """Return the name of a table without its folder."""
+    return Path(table).name or table
 
 
 class FolderLock:

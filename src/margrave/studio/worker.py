@@ -132,7 +132,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
         purposes=order.purposes,
         mechanism=order.choice.mechanism(schema, order.table),
         ledger=order.ledger,
-        dataset=order.ledger_name,
+        dataset=order.ledger_dataset,
         journal=job.journal,
         resume=holds_run(job.journal),
         unlearnable="drop" if order.unlearnable == "drop" else "stop",
