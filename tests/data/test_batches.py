@@ -34,6 +34,7 @@ from margrave.schema import (
     Categorical,
     Coded,
     Integer,
+    Learn,
     Schema,
 )
 from margrave.schema.column import encode_each_once
@@ -121,6 +122,22 @@ def batched(table: pa.Table, schema: Schema, **known: Any) -> BatchTable:
         schema,
         **known,
     )
+
+
+@pytest.mark.parametrize("kind", ["parquet", "stream"])
+@pytest.mark.parametrize(
+    ("column", "least"), [(Learn("x", "real"), 8), (Learn("x", "categorical"), 36)]
+)
+def test_values_to_learn_count_towards_the_memory_limit(
+    kind: str, column: Learn, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.arange(260) / 4 if column.is_number else ["York" * 9] * 260
+    rows, schema = pa.table({"x": values}), Schema([column])
+    source = SOURCES[kind](rows, tmp_path)
+    for limit, kind_of in ((2 + least, BatchTable), (2 + least + 5, MemoryTable)):
+        monkeypatch.setattr(MemoryTable, "max_code_bytes", limit * 260 - 1)
+        assert isinstance(read_table(source, schema), kind_of)
+        assert isinstance(read_table(rows, schema), MemoryTable)
 
 
 # --- Every source against the table in memory -------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from margrave.cli.main import run
+from margrave.codebooks import read_code_book
 from margrave.data import BatchTable, MemoryTable, formats, read_codes, read_frame, read_table
 from margrave.data.readers import open_file
 from margrave.errors import DataError, InputError, MargraveError
@@ -137,6 +138,35 @@ def test_portable_files_of_spss_are_read_and_a_cut_one_is_refused(tmp_path: Path
     (tmp_path / "t.por").write_bytes(content[: len(content) * 2 // 3])
     with pytest.raises(DataError, match="damaged"):
         read_frame(tmp_path / "t.por")
+
+
+def test_stata_days_are_dates_in_every_display_and_periods_are_numbers_with_a_note(
+    tmp_path: Path,
+) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    day, moment = date(1960, 4, 10), datetime(1960, 1, 1, 0, 1)
+    expected: dict[str, tuple[str, Any]] = {
+        "plain": ("%td", day), "shown": ("%tdDD/NN/CCYY", day), "left": ("%-td", day),
+        "at": ("%tcDDmonCCYY_HH:MM:SS", moment), "leap": ("%tC", moment),
+        "week": ("%tw", 100), "month": ("%tmCCYY-NN", 100), "quarter": ("%tq", 100), "half": ("%th", 100),
+        "trading": ("%tbnyse", 100), "year": ("%ty", 100), "number": ("%9.0g", 100),
+    }  # fmt: skip
+    stored = {n: [60_000.0 if v is moment else 100.0] * 30 for n, (_, v) in expected.items()}
+    numbers = pandas.DataFrame({n: [*v[1:], v[0] + 60_000] for n, v in stored.items()})
+    forms = {name: form for name, (form, _) in expected.items()}
+    pyreadstat.write_dta(numbers, str(tmp_path / "t.dta"), variable_format=forms)
+    found = read_frame(tmp_path / "t.dta").slice(0, 1).to_pylist()
+    assert found == [{name: value for name, (_, value) in expected.items()}]
+    noted = {"week", "month", "quarter", "half", "trading"}
+    for remarks in (
+        draft_schema(tmp_path / "t.dta").remarks,
+        read_code_book(tmp_path / "t.dta").remarks,
+    ):
+        assert {n for n, remark in remarks.items() if "as Stata stores it" in remark} == noted
+    assert "months since January 1960" in remarks["month"]
+    kinds = {c.name: c.kind for c in read_code_book(tmp_path / "t.dta").columns}
+    assert (kinds["shown"], kinds["at"], kinds["month"]) == ("date", "timestamp", "integer")
 
 
 @pytest.mark.parametrize("ending", WRITERS)

@@ -223,6 +223,8 @@ def test_few_codes_are_asked_about_if_they_are_very_far() -> None:
     assert "lies far" not in one([*weights, *["9999"] * 2])[1]
     assert "lies far" not in one([*weights, *["300.0"] * 3])[1]
     assert "-1 lies far" in one([*range(100)] * 600 + [-1] * 30)[1]
+    assert "-1 lies far" in one([0, 1] * 50 + [-1] * 9)[1]
+    assert "lies far" not in one([0, 0, 1, -1] * 50)[1]
 
 
 def test_rare_texts_nearly_those_of_a_frequent_category_are_asked_about() -> None:

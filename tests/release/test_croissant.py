@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,17 @@ import margrave
 from margrave.cli.main import run
 from margrave.errors import InputError
 from margrave.release import croissant
-from margrave.schema import Boolean, Categorical, Date, Integer, Ordinal, Schema
+from margrave.schema import (
+    Boolean,
+    Categorical,
+    ColumnSource,
+    Date,
+    Impossible,
+    Integer,
+    Ordinal,
+    Schema,
+    Timestamp,
+)
 from margrave.schema.parts import Weekday
 
 TEXTS: dict[str, Any] = {
@@ -154,6 +164,85 @@ def test_what_does_not_fit_is_refused(release: margrave.Release, files: list[Pat
     for paths, texts, words in wrong:
         with pytest.raises(InputError, match=words):
             croissant(release, paths, **{**TEXTS, **texts})
+
+
+REAL: dict[str, tuple[str, Any]] = {
+    "a category that is not listed": ("sex", "Canary"),
+    "a number beyond its bounds": ("age in years", 7719),
+    "a fraction of a whole number": ("age in years", 71.5),
+    "a text among numbers": ("age in years", "Canary"),
+    "a missing-value code": ("age in years", -9),
+    "a day beyond its bounds": ("day", "2031-07-19"),
+    "a day as the real table writes it": ("day", "19.07.2024"),
+    "a missing value where none can be": ("smokes", None),
+    "a part of a unit of time": ("seen", "2024-01-01T07:19:00"),
+}
+
+
+@pytest.mark.parametrize("kind", REAL)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_value_that_the_release_cannot_draw_is_refused_by_its_column(
+    kind: str, ending: str, hourly: margrave.Release, tmp_path: Path
+) -> None:
+    column, value = REAL[kind]
+    rows = hourly.sample(50, seed=1)
+    whole, path = written(rows, tmp_path / f"drawn.{ending}"), tmp_path / f"real.{ending}"
+    croissant(hourly, [whole], **TEXTS)
+    texts = [None if v is None else str(v) for v in rows[column].to_pylist()]
+    texts[30] = None if value is None else str(value)
+    real = rows.set_column(rows.column_names.index(column), column, pa.array(texts, pa.string()))
+    with pytest.raises(InputError) as caught:
+        croissant(hourly, [whole, written(real, path)], **TEXTS)
+    refusal = str(caught.value).replace(str(path), "FILE")
+    assert refusal.startswith(
+        f"Column {column!r} of FILE has a value that the release cannot draw. Name"
+    )
+    assert not any(text in refusal for text in ("Canary", "7719", "71.5", "-9", "07"))
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+def test_a_row_that_violates_a_constraint_is_refused(
+    hourly: margrave.Release, tmp_path: Path
+) -> None:
+    rows = hourly.sample(50, seed=1).to_pylist()
+    real = pa.Table.from_pylist([*rows, {**rows[0], "sex": "M", "health": "bad"}])
+    with pytest.raises(
+        InputError, match=r"violates constraint .*, so it has a row that the release"
+    ):
+        croissant(hourly, [written(real, tmp_path / "real.parquet")], **TEXTS)
+
+
+def written(rows: pa.Table, path: Path) -> Path:
+    write = pa.csv.write_csv if path.suffix == ".csv" else pa.parquet.write_table
+    write(rows, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def hourly() -> margrave.Release:
+    """A release of columns with a format, a missing-value code, a part, a unit and a constraint."""
+    day, *_ = (c for c in SCHEMA.columns if c.name == "day")
+    schema = Schema(
+        [
+            *(replace(c, format="%d.%m.%Y") if c is day else c for c in SCHEMA.columns),  # type: ignore[type-var]
+            Weekday("day.weekday", "day"),
+            Timestamp("seen", datetime(2024, 1, 1), datetime(2024, 1, 2), unit="hour"),
+        ],
+        sources={"age in years": ColumnSource(missing_codes=("-9",))},
+        constraints=[Impossible({"sex": ["M"], "health": ["bad"]})],
+    )
+    n = 200
+    rows = {
+        "age in years": [-9 if i % 9 == 0 else i % 100 for i in range(n)],
+        "sex": ["F", "M"] * (n // 2),
+        "health": ["bad", "good"] * (n // 2),
+        "smokes": [True, False] * (n // 2),
+        "day": ["19.07.2024"] * n,
+        "seen": ["2024-01-01T07:19:00"] * n,
+    }
+    return margrave.synthesize(
+        pa.table(rows), schema, epsilon=5.0, delta=1e-6, mechanism="independent"
+    )
 
 
 def test_the_command_writes_it(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,49 @@ def read_function(path: Path) -> Callable[..., Any]:
     asked = {"user_missing": True} if path.suffix.lower() in (".sav", ".zsav") else {}
     read = getattr(library(), reader_of(path) or "")
     return partial(read, str(path), output_format="dict", **asked)
+
+
+def stata_unit(form: str) -> str:
+    """Return the letter of the unit that a display format of Stata shows dates and times in; "" for other formats.
+
+    >>> [stata_unit(f) for f in ("%td", "%-tdDD/NN/CCYY", "%d", "%tcCCYY", "%tm", "%9.0g", "DATE9")]
+    ['d', 'd', 'd', 'c', 'm', '', '']
+    """
+    found = re.match("%-?(?:t([a-zA-Z])|(d))", form)
+    return "" if found is None else found[1] or found[2]
+
+
+def moment_formats(forms: Iterable[str]) -> dict[str, list[str]]:
+    """Return the options with which pyreadstat reads Stata's days and times in these display formats as such.
+
+    >>> moment_formats(["%tdDD/NN/CCYY", "%tm"])
+    {'extra_date_formats': ['%tdDD/NN/CCYY'], 'extra_datetime_formats': []}
+    """
+    times_of_day = ("%tcHH:MM:SS", "%tcHH:MM")
+    units = {form: stata_unit(form) for form in forms if form not in times_of_day}
+    return {
+        "extra_date_formats": [form for form, unit in units.items() if unit == "d"],
+        "extra_datetime_formats": [form for form, unit in units.items() if unit in ("c", "C")],
+    }
+
+
+def period_note(form: str) -> str:
+    """Return the note on a column of Stata's whose display format shows its numbers as periods; "" for other columns.
+
+    >>> period_note("%tm").partition(".")[0]
+    'It is read as Stata stores it (%tm): the number of months since January 1960'
+    """
+    counted = {
+        "w": "weeks since 1960, 52 a year",
+        "m": "months since January 1960",
+        "q": "quarters since the first of 1960",
+        "h": "half-years since the first of 1960",
+        "b": "days of a business calendar",
+    }.get(stata_unit(form))
+    if counted is None:
+        return ""
+    stored = f"It is read as Stata stores it ({form}): the number of {counted}."
+    return f"{stored} For dates, store days in Stata (%td)."
 
 
 def catalog_of(path: Path) -> Path | None:
@@ -128,8 +172,7 @@ def _variable(
         no_value += [] if listed else within
         notes += [] if within else [f"{Phrase.NO_VALUE}: {_code(low)} to {_code(high)}"]
         questions = questions if listed or within else [Phrase.MISSING_RANGE]
-    if form.startswith("%t") and _kind(form, stored) == "real":
-        notes.append(f"A date as a number, in the display format {form}")
+    notes += filter(None, [period_note(form)])
     return Variable(
         name,
         _kind(form, stored),
@@ -145,17 +188,27 @@ def _variable(
 def _kind(form: str, stored: str) -> str:
     """Return the kind of a column by its display format: F8.2, %td, DATETIME20.
 
-    >>> [_kind(f, "double") for f in ("F3.0", "F8.2", "%10.0g", "%td", "%tc", "DATE9", "DOLLAR8.2")]
-    ['integer', 'real', 'real', 'date', 'timestamp', 'date', 'real']
+    >>> [_kind(f, "double") for f in ("F3.0", "F8.2", "%10.0g", "%tdDD/NN/CCYY", "%tc", "%tm", "DATE9", "DOLLAR8.2")]
+    ['integer', 'real', 'real', 'date', 'timestamp', 'integer', 'date', 'real']
     """
     if stored == "string":
         return "text"
-    plain = form.upper().lstrip("%").rstrip("0123456789.")
-    if plain.startswith(("DATETIME", "TC", "YMDHMS")):
+    unit = stata_unit(form)
+    plain = form.upper().rstrip("0123456789.")
+    if unit in ("c", "C") or plain.startswith(("DATETIME", "YMDHMS")):
         return "timestamp"
-    if plain in ("DATE", "TD", "ADATE", "EDATE", "SDATE", "JDATE", "YYMMDD", "MMDDYY", "DDMMYY"):
+    if unit == "d" or plain in (
+        "DATE",
+        "ADATE",
+        "EDATE",
+        "SDATE",
+        "JDATE",
+        "YYMMDD",
+        "MMDDYY",
+        "DDMMYY",
+    ):
         return "date"
-    no_decimals = form.startswith("F") and form.endswith(".0")
+    no_decimals = period_note(form) or (form.startswith("F") and form.endswith(".0"))
     return "integer" if stored.startswith("int") or no_decimals else "real"
 
 

@@ -1,7 +1,7 @@
 """Files of other programs: Stata, SPSS, SAS, spreadsheets, JSON Lines and Arrow. Values keep their types.
 
-Labels and display formats are not read: a value is what is stored. Messages of the libraries may quote rows, so none
-is passed on.
+Labels are not read, and of display formats only that a number is a day or time: a value is what is stored. Messages of
+the libraries may quote rows, so none is passed on.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from margrave.codebooks.statistical import read_function
+from margrave.codebooks.statistical import moment_formats, period_note, read_function
 from margrave.errors import DataError, InputError, MargraveError
 from margrave.schema.parsing import arrow_of, parse_moment
 
@@ -34,6 +34,8 @@ class FormattedFile:
     columns: tuple[str, ...]
     stated: int | None = field(repr=False)
     read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]] = field(repr=False, compare=False)
+    #: Sentences for a draft on columns whose numbers the other program shows as something else.
+    notes: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def rows(self) -> int | None:
         """Return the number of rows that the file states; None if it states none."""
@@ -81,7 +83,14 @@ def _statistical(path: Path, _sheet: str | None) -> FormattedFile:
     record_bytes = 80
     if path.suffix.lower() == ".xpt" and path.stat().st_size % record_bytes:
         raise _damaged(path)
-    return FormattedFile(path, tuple(meta.column_names), stated, partial(_chunks, read, stated))
+    forms: dict[str, str] = {}
+    if path.suffix.lower() == ".dta":
+        forms = {n: str(form) for n, form in meta.original_variable_types.items()}
+        read = partial(read, **moment_formats(forms.values()))
+    notes = {name: note for name, form in forms.items() if (note := period_note(form))}
+    return FormattedFile(
+        path, tuple(meta.column_names), stated, partial(_chunks, read, stated), notes
+    )
 
 
 def _chunks(

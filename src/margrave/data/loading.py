@@ -57,7 +57,8 @@ def read_table(
     A table that was read with this schema is returned as it is. Values are read by the schema's
     types, never by types seen in rows. With ``total``, no value raises an error or a warning: each
     has the code that the schema gives it, and rows without a person are left out. A source whose
-    codes need more than ``MemoryTable.max_code_bytes`` becomes a ``BatchTable``, which reads it again for every count.
+    codes and values to learn need more than ``MemoryTable.max_code_bytes`` becomes a ``BatchTable``, which reads it
+    again for every count.
 
     Raises:
         DataError: Before anything is spent: the file is not clean, the columns are not those of the
@@ -139,18 +140,20 @@ def check_rows(source: Any, schema: Schema) -> Preflight:
 
 
 class _TooLarge(Exception):
-    """The codes of a source need more memory than a table in memory may have."""
+    """A source needs more memory than a table in memory may have."""
 
 
 def is_large(source: Any, schema: Schema) -> bool:
     """Return True if a source states more rows than a table in memory has; others show it when they are read."""
     batches = open_source(source, wanted_columns(schema))
     rows = None if batches is None else batches.rows()
-    return rows is not None and _code_bytes(rows, schema) > MemoryTable.max_code_bytes
+    return rows is not None and _fixed_bytes(rows, schema) > MemoryTable.max_code_bytes
 
 
-def _code_bytes(rows: int, schema: Schema) -> int:
-    return rows * len(schema.columns) * np.dtype(code_dtype(schema.domain.sizes)).itemsize
+def _fixed_bytes(rows: int, schema: Schema) -> int:
+    """Return the bytes of codes and of numbers to learn. Texts to learn have any length."""
+    codes = len(schema.columns) * np.dtype(code_dtype(schema.domain.sizes)).itemsize
+    return rows * (codes + sum(8 for c in schema.to_learn if c.is_number))
 
 
 def categories_in_rows(schema: Schema, counts: Mapping[Clique, IntArray]) -> tuple[str, ...]:
@@ -330,7 +333,7 @@ def read_pieces(
     pieces: list[Codes] = []
     ids: list[IntArray] = []
     found: Preflight | None = None
-    for frame in _frames(source, schema, limit):
+    for frame in _frames(source, schema, limit, raws):
         codes, seen = schema.read(frame, causes=causes)
         if schema.person is not None and numbering is not None:
             numbered, nameless = numbering.number(columns_of(frame, [schema.person])[schema.person])
@@ -357,9 +360,11 @@ def _empty(schema: Schema) -> pa.Table:
     return pa.table({name: pa.nulls(0, pa.string()) for name in schema.table_names})
 
 
-def _frames(source: Any, schema: Schema, limit: int | None = None) -> Iterator[pa.Table]:
+def _frames(
+    source: Any, schema: Schema, limit: int | None = None, raws: Sequence[RawColumns] | None = None
+) -> Iterator[pa.Table]:
     """Yield the rows of a source in pieces. Raise ``_TooLarge`` if it can be read again and exceeds the limit."""
-    wanted, rows = wanted_columns(schema), 0
+    wanted, rows, texts = wanted_columns(schema), 0, 0
     opened = open_source(source, wanted)
     if opened is None:
         match_columns(names_of(source), wanted, schema.ignore)
@@ -367,9 +372,10 @@ def _frames(source: Any, schema: Schema, limit: int | None = None) -> Iterator[p
         return
     for batch in batches_of(opened, schema)(wanted):
         rows += batch.num_rows
-        if limit is not None and _code_bytes(rows, schema) > limit:
-            raise _TooLarge
         yield pa.Table.from_batches([batch])
+        texts += raws[-1].text_bytes if raws else 0
+        if limit is not None and _fixed_bytes(rows, schema) + texts > limit:
+            raise _TooLarge
 
 
 def batches_of(source: Any, schema: Schema) -> Callable[[Sequence[str]], Iterator[pa.RecordBatch]]:

@@ -56,6 +56,11 @@ class RawColumns:
         texts = {n: pa.concat_arrays([p.texts[n] for p in pieces]) for n in first.texts}
         return RawColumns(points, texts)
 
+    @property
+    def text_bytes(self) -> int:
+        """The memory of the texts."""
+        return sum(texts.nbytes for texts in self.texts.values())
+
     def take(self, rows: IntArray) -> RawColumns:
         """Return some of the rows."""
         points = {n: values[rows] for n, values in self.points.items()}

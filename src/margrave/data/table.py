@@ -87,7 +87,8 @@ class MemoryTable(Unshareable):
     [1, 2]
     """
 
-    #: Bytes of codes up to which a source is read into memory; a larger one is read again for every count.
+    #: Bytes of codes and of values to learn up to which a source is read into memory; a larger one is read again for
+    #: every count.
     max_code_bytes: ClassVar[int] = 1 << 30
     __slots__ = ("_codes", "_persons", "_schema", "raw")
 

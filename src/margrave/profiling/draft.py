@@ -6,12 +6,13 @@ categories are to be learned; or they are those of the rows, and then the gate r
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from margrave.custodian import warn_of_draft
-from margrave.data.batch_sources import open_source, sampled_frame
+from margrave.data.batch_sources import Files, open_source, sampled_frame
+from margrave.data.formats import FormattedFile
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import SchemaError
 from margrave.frames import each_column, names_of
@@ -238,7 +239,20 @@ def _drafted(source: Any, *, read: bool) -> tuple[Any, Schema]:
     stated = opened.rows()
     sample = sampled_frame(source, rows=max_rows)
     drafted = draft(sample, read=read)
+    file = opened.files[0] if isinstance(opened, Files) else opened
+    if isinstance(file, FormattedFile):
+        drafted = _with_notes(drafted, file.notes)
     if sample.num_rows < max_rows if stated is None else sample.num_rows >= stated:
         return sample, drafted
     head = f"{drafted.remarks.get('', '')}\nDrafted from a sample of {sample.num_rows:,} rows."
     return sample, replace(drafted, remarks={**drafted.remarks, "": head})
+
+
+def _with_notes(drafted: Schema, notes: Mapping[str, str]) -> Schema:
+    """Return a draft with the notes of its file, each before the remark on its column."""
+    both = {
+        c.name: f"{notes[c.name]} {drafted.remarks.get(c.name, '')}".strip()
+        for c in drafted.columns
+        if c.name in notes
+    }
+    return replace(drafted, remarks={**drafted.remarks, **both})

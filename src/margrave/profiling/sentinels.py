@@ -38,6 +38,7 @@ def sentinels(values: DistinctNumbers, min_rows: int = 3) -> tuple[int, int]:
     below = int(np.searchsorted(order, 0.0))
     few = len(order) - below <= MAX_MISSING_CODES
     signs = few and bool(np.isin(-order[:below], order[below:]).any())  # -1, 0 and 1
+    signs = signs and bool(rows[:below].sum() >= rows[below:].min())  # the rarest may be a code
     alone = below <= MAX_MISSING_CODES and below < len(order) and not signs
     alone = alone and bool((rows[:below] >= min_rows).all())
     start, end = below if alone else 0, len(order)

@@ -49,6 +49,7 @@ def short_questions(drafted: Schema) -> tuple[str, ...]:
         ("Some of its texts are sentences", "May a text of", "name or describe a person? Categories are published."),
         (" for a missing value?", "Is a value of", "a code for missing? Learning counts it as a value."),
         ("Among the numbers there", "Do the words among the numbers of", "mean missing? They count as missing."),
+        ("It is read as Stata stores it", "Are the periods of", "meant as Stata's numbers? They are read so."),
         (Remark.DECIMALS, "Is the dot in", "a decimal point? It is read as one."),
         ("Does the day come first", "Does the day come first in", "? It is read so."),
         ("Years of two digits", "Are the years of", "1969 to 2068? They are read so."),

@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from margrave.errors import InputError
+from margrave.release.drawable import check_drawable, unreadable
 from margrave.release.opening import release_of
 from margrave.release.release import Release
 from margrave.schema import Categorical, Coded, Column, Elapsed, Ordinal, Schema
@@ -39,8 +40,9 @@ def croissant(
 
     Args:
         release: The release that the rows were drawn from, or its file.
-        files: Tables drawn from it, in CSV or Parquet. Describe only files that you publish: their hashes are in the
-            result, and margrave cannot check where their rows come from.
+        files: Tables drawn from it, in CSV or Parquet, without apostrophes before formulas. Describe only files that
+            you publish: their hashes are in the result. A file with a value or a row that the release cannot draw is
+            refused. This check does not find a real table whose rows all fit the schema of the release.
         name: The name of the data set.
         license: The address of the license, such as "https://creativecommons.org/licenses/by/4.0/".
         creator: The organization that publishes it.
@@ -51,11 +53,11 @@ def croissant(
 
     Raises:
         InputError: A text is empty, a file cannot be read or is of another format, two files have one name, or the
-            columns of a file are not those of the release.
+            columns, values or rows of a file are not those that the release can draw.
         ReleaseError: As ``Release.load``.
 
     Privacy:
-        None spent. No file but the synthetic ones is read.
+        None spent. No file but the synthetic ones is read. An error names a column or constraint, and no value.
 
     References:
         MLCommons Croissant 1.0, http://mlcommons.org/croissant/1.0
@@ -124,6 +126,7 @@ def _check_files(paths: Sequence[Path], schema: Schema) -> None:
                 f"The columns of {path} are not those of the release.",
                 remedy="Name a file that was drawn from it, with all columns in their order.",
             )
+        check_drawable(path, schema)
 
 
 def _header(path: Path) -> list[str]:
@@ -133,9 +136,7 @@ def _header(path: Path) -> list[str]:
         with path.open("rb") as file, pa.csv.open_csv(file) as reader:
             return list(reader.schema.names)
     except (OSError, pa.ArrowInvalid):
-        raise InputError(
-            f"The file {path} cannot be read.", remedy="Name a table in CSV or Parquet."
-        ) from None
+        raise unreadable(path) from None
 
 
 def _formats() -> dict[str, str]:
