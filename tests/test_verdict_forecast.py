@@ -185,6 +185,15 @@ def test_bins_that_are_too_wide_are_never_forecast_as_reliable() -> None:
     )
 
 
+def test_a_plan_gives_the_remedy_on_bins_once() -> None:
+    wide = Schema([Integer("cost", 0, 999_999, bins=4), Categorical("ward", ["A", "B"])])
+    planned = margrave.plan(wide, epsilon=10.0, rows=10**9, **GIVEN)
+    assert str(planned).count(bins_remedy()) == 1
+    assert planned.verdicts is not None
+    assert "no budget" in planned.verdicts.words_beside(())
+    assert "no budget" not in planned.verdicts.words_beside(planned.wide_bins)
+
+
 def test_a_mechanism_without_measurements_has_no_forecast() -> None:
     planned = margrave.plan(SCHEMA, epsilon=1.0, rows=1000, mechanism="dual-query", **GIVEN)
     assert planned.verdicts is None

@@ -26,19 +26,38 @@ def warn_custodian(sentence: str) -> None:
     warn(f"{NOT_PRIVATE} {sentence}")
 
 
-def warn_of_draft(public: str, questions: Sequence[str]) -> None:
-    """Warn once of a draft: what it takes as public, its questions, and how to answer them in Python."""
-    if not questions:
-        warn(public)
-        return
+def tell_of_draft(
+    public: str,
+    questions: Sequence[str],
+    *,
+    accepted: bool = False,
+    on_custodian: Callable[[str], None] | None = None,
+) -> None:
+    """Give what a draft takes as public, and its questions, to a callback or else in one warning.
+
+    Args:
+        public: What the draft takes as public.
+        questions: Its questions; without any, nothing is said on answers.
+        accepted: Whether a fit took the draft as it is, so that the caller does not have it.
+        on_custodian: The callback; None warns.
+    """
+    origin = "margrave.draft_schema(table) returns" if accepted else "draft_schema returned"
+    next_step = " Give draft to a synthesizer as its schema, and leave out accept_draft." * accepted
     answers = (
         "print(draft.to_toml()) shows each question above its column, with the values that it is about; draft is what"
-        " draft_schema returned. Answer them by draft.declare(...) and draft.drop(...), or in the file that"
+        f" {origin}. Answer them by draft.declare(...) and draft.drop(...), or in the file that"
         ' draft.save("FILE.toml") writes. Keys are arguments: draft.declare(Integer("COLUMN", low=0, high=110)) states'
         ' bounds, and draft.declare(missing_codes={"COLUMN": ["CODE"]}) a code for missing.'
-        " A schema that answers them makes a better release."
+        f"{next_step} A schema that answers them makes a better release."
     )
-    warn("\n".join([public, NOT_PRIVATE, *(f"- {q}" for q in questions), answers]))
+    if on_custodian is None:
+        asked = [NOT_PRIVATE, *(f"- {q}" for q in questions), answers] if questions else []
+        warn("\n".join([public, *asked]))
+        return
+    for sentence in (public, *questions):
+        on_custodian(sentence)
+    if questions:
+        on_custodian(answers)
 
 
 def warn(text: str) -> None:

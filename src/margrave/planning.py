@@ -180,7 +180,7 @@ class Plan(Card):
             *((p.purpose, p.words) for p in self.purposes),
         ]
         unasked = f"No question is about {', '.join(self.unasked)}." if self.unasked else ""
-        verdicts = [] if self.verdicts is None else [self.verdicts.words]
+        verdicts = [] if self.verdicts is None else [self.verdicts.words_beside(self.wide_bins)]
         verdicts += [v for n in self.noise if (v := n.verdict(self.rows)) is not None]
         verdicts += [
             *self.column_words,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from statistics import NormalDist
@@ -113,6 +113,11 @@ class VerdictForecast:
         if _is_most(self.expected, len(self.columns)):
             return found
         return " ".join([found, *self._ways])
+
+    def words_beside(self, wide: Iterable[WideBins]) -> str:
+        """Return ``words`` for a text that also has sentences on columns with wide bins, and their remedy."""
+        named = {w.column for w in wide}
+        return replace(self, never=tuple(a for a in self.never if a not in named)).words
 
     @property
     def _ways(self) -> list[str]:

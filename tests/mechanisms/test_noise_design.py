@@ -323,10 +323,14 @@ def test_hdmm_alone_answers_by_least_squares() -> None:
     assert isinstance(release.model, LeastSquaresAnswers)
 
 
-@pytest.mark.parametrize("mechanism", [HDMM(), ResidualPlanner()], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "mechanism",
+    [HDMM(), ResidualPlanner(), GaussianMechanism()],
+    ids=lambda m: m.name,
+)
 def test_a_workload_too_large_to_plan_is_refused_at_once(mechanism: Mechanism) -> None:
-    domain = Domain.of({f"c{i}": 2 for i in range(90)})
-    with pytest.raises(InputError, match=r"117,480 marginals.*forests"):
+    domain = Domain.of({f"c{i}": 2 for i in range(120)})
+    with pytest.raises(InputError, match=r"280,840 marginals.*forests"):
         mechanism.check(domain, AddRemoveRow())
 
 

@@ -134,8 +134,26 @@ def test_checks_and_drafts_that_are_read_do_not_warn() -> None:
 
 
 def test_an_accepted_draft_of_a_synthesizer_warns() -> None:
-    with pytest.warns(CustodianWarning, match="Is a value of age, sex a code for missing"):
+    with pytest.warns(
+        CustodianWarning, match="Is a value of age, sex a code for missing"
+    ) as caught:
         Synthesizer(accept_draft=True, **SPENDS).fit(visits())
+    (text,) = (t for t in texts_of(caught.list) if "Is a value of" in t)
+    assert "draft is what margrave.draft_schema(table) returns" in text
+    assert "Give draft to a synthesizer as its schema, and leave out accept_draft." in text
+
+
+def test_the_questions_of_an_accepted_draft_go_to_the_callback() -> None:
+    heard: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Synthesizer(accept_draft=True, on_custodian=heard.append, **SPENDS).fit(visits())
+    assert not [t for t in texts_of(caught) if "code for missing" in t or "Taken as public" in t]
+    text = "\n".join(heard)
+    assert "Is a value of age, sex a code for missing" in text
+    assert heard[0].startswith("Taken as public")
+    assert "Give draft to a synthesizer as its schema" in text
+    assert "draft_schema returned" not in text
 
 
 @pytest.mark.parametrize("journal", [None, "run.journal"])

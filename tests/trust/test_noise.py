@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from margrave.accounting import AddRemoveRow, Budget
+from margrave.accounting import AddRemoveRow, Budget, ReplaceRow
 from margrave.data import read_table
 from margrave.domain import Domain
-from margrave.errors import MargraveError
-from margrave.privacy import Gaussian, MarginalGap, SeededRandomness, SystemRandomness, protect
+from margrave.errors import InputError, MargraveError
+from margrave.marginal import QueryFamily
+from margrave.privacy import (
+    Gaussian,
+    MarginalGap,
+    QueryGap,
+    SeededRandomness,
+    SystemRandomness,
+    protect,
+)
 from margrave.schema import Categorical, Integer, Schema
 from margrave.testing.noninterference import leaving_release
 from margrave.testing.replay import Chosen, Noisy, Recorder
@@ -97,6 +105,9 @@ class Large(TinyTable):
 
     rows_told = 0
 
+    def rows(self) -> int:
+        return self.rows_told
+
     def count(self, cliques: Iterable[Clique]) -> dict[Clique, IntArray]:
         found = super().count(cliques)
         for counts in found.values():
@@ -131,6 +142,28 @@ def test_choices_beyond_exact_arithmetic_are_refused(rows: int, answered: bool) 
             private.select(cliques, gap, rho=Fraction(1))
         assert str(rows) not in str(caught.value)
     assert private.remaining == 1
+
+
+@pytest.mark.parametrize("kind", ["select", "measure scores", "select query"])
+def test_a_public_number_of_rows_is_refused_before_the_charge(kind: str) -> None:
+    table = Large(TinySchema(tiny_domain()), [])
+    table.rows_told = 2**41
+    private = protect(table, unit=ReplaceRow(), budget=BUDGET, randomness=SeededRandomness(2))
+    gap = MarginalGap.plain({("a",): np.zeros(private.domain.shape(("a",)))})
+    queries = QueryFamily.cells(private.domain, [("a",)])
+    before = private.remaining
+    ask: dict[str, Callable[[], object]] = {
+        "select": lambda: private.select([("a",)], gap, rho=Fraction(1)),
+        "measure scores": lambda: private.measure_scores([("a",)], gap, Gaussian(rho=Fraction(1))),
+        "select query": lambda: private.select_query(
+            queries, QueryGap(gap.estimates), rho=Fraction(1)
+        ),
+    }
+    with pytest.raises(InputError, match="too many rows") as caught:
+        ask[kind]()
+    assert "charge" not in str(caught.value)
+    assert private.remaining == before
+    assert private.measure([("a",)], Gaussian(rho=Fraction(1)))  # the gate is open
 
 
 class Slow:

@@ -153,7 +153,8 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
     out = console()
     if planned.verdicts is not None:
         guess = " The number of rows is assumed: give yours by --rows." if assumed else ""
-        out.print(f"{planned.verdicts.words}{guess}\n", markup=False)
+        forecast = planned.verdicts.words_beside(planned.wide_bins)
+        out.print(f"{forecast}{guess}\n", markup=False)
     more = ", more if the posterior mixes slowly" if planned.posterior else ""
     time = "unknown: the search for records takes an unpredictable time"
     if planned.seconds is not None:

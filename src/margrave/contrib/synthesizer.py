@@ -12,7 +12,7 @@ from margrave.api import synthesize
 from margrave.error_sanitizer import hide_table, reveal_table, short_errors
 from margrave.errors import InputError, MargraveError, UnfinishedError, did_you_mean
 from margrave.frame_kinds import Kind
-from margrave.profiling import draft_schema
+from margrave.profiling.draft import accepted_draft
 from margrave.release import Release
 from margrave.release.conditions import Condition
 from margrave.schema import Schema, schema_of
@@ -116,6 +116,10 @@ class Synthesizer(AnswersNames):
             InputError: It was fitted already, or an option is wrong.
             MargraveError: As ``margrave.synthesize``.
 
+        Warns:
+            CustodianWarning: As ``margrave.synthesize``, and what an accepted draft takes as public with its questions;
+                or what ``on_custodian`` would get.
+
         Privacy:
             Spends at most what (``epsilon``, ``delta``) allow, once.
         """
@@ -205,7 +209,7 @@ class Synthesizer(AnswersNames):
     def _schema_for(self, table: Any) -> Schema:
         if self.schema is not None:
             return self.schema
-        return draft_schema(reveal_table(table))
+        return accepted_draft(reveal_table(table), self._options.get("on_custodian"))
 
 
 def check_options(options: Mapping[str, Any]) -> None:

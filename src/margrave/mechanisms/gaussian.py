@@ -41,6 +41,7 @@ class GaussianMechanism(PlannedNoise):
 
     name = "gaussian"
     use = "noisy answers without records"
+    max_marginals = 250_000
 
     def reads(self, domain: Domain) -> list[Clique]:
         """Return the workload."""
@@ -57,4 +58,5 @@ class GaussianMechanism(PlannedNoise):
 
     def check(self, domain: Domain, unit: Unit) -> None:
         """Raise `InputError` if the run cannot succeed. Reads no data."""
+        self.check_width(self.workload_on(domain))
         self.check_fit(domain, self.reads(domain))

@@ -29,7 +29,7 @@ class PlannedNoise(Mechanism):
 
     fit: Fit = field(default_factory=LeastSquaresFit)
 
-    #: The most marginals of a workload, where ``plan`` calls ``check_width``. To plan their noise takes half a minute.
+    #: The most marginals of a workload. To plan their noise takes half a minute.
     max_marginals: ClassVar[int] = 90_000
 
     @abstractmethod

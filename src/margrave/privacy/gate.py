@@ -358,7 +358,9 @@ class Private(Unshareable):
             raise MargraveError(
                 "The gate is closed.", remedy="Its transcript still stands; protect the table anew."
             )
-        return PublicKnowledge(self.domain, self._unit, self._vouched, self._schema.to_learn)
+        total = next((e.total for e in self._entries[:1] if isinstance(e, PublicTotal)), None)
+        learn = self._schema.to_learn
+        return PublicKnowledge(self.domain, self._unit, self._vouched, learn, total)
 
     def _prepare(self, request: Request[E]) -> None:
         if request.raw is None:

@@ -317,10 +317,18 @@ class QueryGap:
         return scores, Fraction(1, 1 << _GRID_BITS)
 
 
+def check_total(rows: int) -> None:
+    """Raise ``InputError`` if the counts of a table of so many rows are too large for an exact score."""
+    if rows >= MAX_EXACT_TOTAL:
+        raise InputError(
+            "The table has too many rows for an exact score.",
+            remedy="Name a mechanism without private selection, such as independent.",
+        )
+
+
 def on_grid_of(counts: IntArray) -> FloatArray:
     """Return counts in units of 2^-10, as floats that hold them exactly."""
-    if int(counts.max(initial=0)) >= MAX_EXACT_TOTAL:
-        raise InputError("The table has too many rows for an exact score.")
+    check_total(int(counts.max(initial=0)))
     return np.asarray(counts * float(1 << _GRID_BITS), dtype=np.float64)
 
 
@@ -345,8 +353,7 @@ def grid_gaps(counts: Sequence[IntArray], estimates: Sequence[FloatArray]) -> li
         for (i, _, _), part, total in zip(pieces, sums.tolist(), totals.tolist(), strict=True):
             gaps[i] += int(part)
             rows[i] += total
-    if max(rows, default=0) >= MAX_EXACT_TOTAL:
-        raise InputError("The table has too many rows for an exact score.")
+    check_total(max(rows, default=0))
     return gaps
 
 

@@ -6,11 +6,11 @@ categories are to be learned; or they are those of the rows, and then the gate r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from margrave.custodian import warn_of_draft
+from margrave.custodian import tell_of_draft
 from margrave.data.batch_sources import Files, open_source, sampled_frame
 from margrave.data.formats import FormattedFile
 from margrave.error_sanitizer import hide_rows
@@ -217,17 +217,37 @@ def draft_schema(source: Any, *, read: bool = False) -> Schema:
         >>> [(c.name, c.kind) for c in schema.to_learn]
         [('age', 'integer'), ('fee', 'real')]
     """
-    frame, drafted = _drafted(source, read=read)
-    relations, notes = constraint_questions(frame, drafted), backward_rows(frame, drafted)
+    drafted, public, questions = _with_questions(source, read=read)
     if not read:
-        warn_of_draft(taken_as_public(drafted), all_questions(drafted, relations, notes))
-    return with_questions(drafted, relations, notes)
+        tell_of_draft(public, questions)
+    return drafted
+
+
+@hide_rows
+def accepted_draft(source: Any, on_custodian: Callable[[str], None] | None) -> Schema:
+    """Return the draft of ``draft_schema`` for a fit that takes it as it is.
+
+    Args:
+        source: As in ``draft_schema``.
+        on_custodian: Callback for what the draft takes as public, its questions, and how to answer them; None warns.
+    """
+    drafted, public, questions = _with_questions(source, read=False)
+    tell_of_draft(public, questions, accepted=True, on_custodian=on_custodian)
+    return drafted
 
 
 @hide_rows
 def quiet_draft(source: Any, *, read: bool = False) -> Schema:
     """Return the draft of ``draft_schema`` without its warning and its questions on relations."""
     return _drafted(source, read=read)[1]
+
+
+def _with_questions(source: Any, *, read: bool) -> tuple[Schema, str, tuple[str, ...]]:
+    """Return the draft with its questions as remarks, what it takes as public, and its questions without values."""
+    frame, drafted = _drafted(source, read=read)
+    relations, notes = constraint_questions(frame, drafted), backward_rows(frame, drafted)
+    questions = all_questions(drafted, relations, notes)
+    return with_questions(drafted, relations, notes), taken_as_public(drafted), questions
 
 
 def _drafted(source: Any, *, read: bool) -> tuple[Any, Schema]:

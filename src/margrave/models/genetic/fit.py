@@ -52,8 +52,7 @@ class GeneticFit(MeasuredCellsFit):
     joined by structural zeros are one entry, whose codes are the possible combinations. ``empty_below``:
     as in ``GraphicalFit``.
 
-    The paper's: ``GeneticFit(population=2, records=2000, generations=200_000, window=1000,
-    tolerance=1e-4, one_way_weight=0.0, init_from_columns=False, empty_below=0.0)``.
+    The paper's: that of ``PrivateGSD.as_published()``.
 
     Raises:
         InputError: Constraints join columns into over a million combinations, or leave none.

@@ -189,6 +189,8 @@ class MeasureScores(Request[ScoreMeasurement]):
         asked = known.candidates(candidates)
         own, noise = own_measured_score(score, asked, known.unit), own_noise(noise)
         own.check(known.domain, asked)
+        if isinstance(own, MarginalGap):
+            known.check_total()
         moved = lipschitz_of(own) * known.sensitivity().l1
         parts = math.ceil(moved * PER_RECORD)  # of which plain scores move by whole numbers
         moves = Sensitivity(parts, parts**2)

@@ -16,6 +16,7 @@ from margrave.domain import Domain
 from margrave.errors import InputError, MargraveError
 from margrave.marginal import IDENTITY, LinearMap, SingleQuery
 from margrave.privacy.noise import Randomness
+from margrave.privacy.scores import check_total
 from margrave.schema.column_queries import ColumnQuery
 from margrave.schema.learn import Learn
 from margrave.transcript import Entry
@@ -65,12 +66,14 @@ class PublicKnowledge:
         unit: The unit of privacy.
         vouched: Classes of scores whose sensitivity the custodian vouches for.
         to_learn: Columns whose codes have no meaning yet.
+        rows: The number of rows, if the unit makes it public.
     """
 
     domain: Domain
     unit: Unit
     vouched: tuple[type, ...] = ()
     to_learn: tuple[Learn, ...] = ()
+    rows: int | None = None
 
     def leaves_open(self, column: str, *, number: bool) -> bool:
         """Return whether a column is to be learned: a number, date or time, or else one of categories."""
@@ -100,6 +103,11 @@ class PublicKnowledge:
         if len(set(asked)) < len(asked):
             raise InputError("A candidate is named twice.", remedy="Name each once.")
         return asked
+
+    def check_total(self) -> None:
+        """Raise ``InputError`` if the number of rows is public and too large for exact scores."""
+        if self.rows is not None:
+            check_total(self.rows)
 
     def sensitivity(self, query: LinearMap | SingleQuery = IDENTITY) -> Sensitivity:
         """Return the sensitivity of one answer between neighbors."""

@@ -138,6 +138,8 @@ class SelectMarginal(Request[Selection]):
         original, named = score, voucher(score, known.vouched)
         score = own_score(score, asked, known.vouched, known.unit)
         score.check(known.domain, asked)
+        if not named:
+            known.check_total()
         scored = ScoredMarginals.of(score, original, asked)
         moved = lipschitz_of(score) * known.sensitivity().l1
         return cls(scored, score, None, ChoicePrice.of(rho, moved), named)
@@ -249,6 +251,7 @@ class SelectQueries(Request[QuerySelection]):
         known.cliques(queries.cliques)
         rho = exact_price(rho)
         score.check(queries)
+        known.check_total()
         moved = known.sensitivity(queries[0]).l1
         return cls(queries, score, int(times), ChoicePrice.of(rho / int(times), moved))
 
