@@ -69,10 +69,11 @@ def html_card(
 def counted(n: int, noun: str) -> str:
     """Return a number of things.
 
-    >>> counted(1, "row"), counted(2500, "row")
-    ('1 row', '2,500 rows')
+    >>> counted(1, "row"), counted(2500, "row"), counted(2, "category")
+    ('1 row', '2,500 rows', '2 categories')
     """
-    return f"{n:,} {noun}{'s' * (n != 1)}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else plural}"
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -38,6 +38,10 @@ def in_our_words(owner: Owner, name: str) -> str:
             "evaluate": "It is margrave.evaluate, or release.compare(real).",
             "analyze": "It is margrave.analyze.",
             "write_report": "It is margrave.write_report.",
+            **dict.fromkeys(
+                ("rho", "budget", "spent", "privacy_budget"),
+                "release.account.rho_budget is the budget, of which release.account.rho_spent was spent.",
+            ),
             "generate": "release.sample(n) draws rows.",
             "sample_from_conditions": "release.sample(n, where={...}) draws rows of a part.",
             "sample_remaining_columns": "release.complete(rows) adds the other columns.",

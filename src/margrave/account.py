@@ -6,18 +6,27 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from margrave._card import counted
-from margrave.errors import InputError
+from margrave._card import Card, Facts, counted
+from margrave._other_names import AnswersNames
+from margrave.errors import InputError, did_you_mean
 from margrave.unit import Unit, rows_per_person, unit_name, unit_of
 
 
-@dataclass(frozen=True)
-class Debit:
+@dataclass(frozen=True, repr=False)
+class Debit(Card):
     """One line of the ledger: a question in words, its price (zCDP), and the delta that a threshold spends."""
 
     what: str
     rho: Fraction
     delta: Fraction = Fraction(0)
+
+    def _facts(self) -> Facts:
+        return Facts(f"{self.what}, {self._price}")
+
+    @property
+    def _price(self) -> str:
+        delta = f", delta {float(self.delta):.6g}" if self.delta else ""
+        return f"rho {float(self.rho):.6g}{delta}"
 
     def delta_to_dict(self) -> dict[str, str]:
         """Return the delta as plain data, exactly; nothing if there is none."""
@@ -50,8 +59,8 @@ class LedgerHead:
         return {name: value for name, value in vars(self).items() if value != ""}
 
 
-@dataclass(frozen=True)
-class Account:
+@dataclass(frozen=True, repr=False)
+class Account(AnswersNames, Card):
     """The account of one run: its budget and its debits.
 
     Args:
@@ -86,6 +95,20 @@ class Account:
         if self.preflight not in ("custodian", "sealed", "source"):
             raise InputError(f"The rows were checked by {self.preflight!r}, which is unknown.")
         object.__setattr__(self, "unit", unit_of(self.unit))
+
+    def _hint(self, name: str) -> str:
+        if name == "rho":
+            return "It is account.rho_budget, of which account.rho_spent was spent."
+        return did_you_mean(name, [n for n in dir(self) if not n.startswith("_")]).strip()
+
+    def _facts(self) -> Facts:
+        private = "" if self.private else ", NOT PRIVATE"
+        line = (
+            f"epsilon={self.epsilon:g}, delta={self.delta:g},"
+            f" rho {float(self.rho_spent):.6g} of {float(self.rho_budget):.6g} spent{private}"
+        )
+        rows = [("protected", str(self.unit)), *((d.what, d._price) for d in self.debits)]
+        return Facts(line, rows, ["account.to_dict() has the exact figures."])
 
     @property
     def rho_spent(self) -> Fraction:

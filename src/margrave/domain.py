@@ -154,7 +154,7 @@ class Domain:
         """
         size, theirs = self.size(attribute), other.size(attribute)
         if size != theirs:
-            return f"column {attribute!r} has {size:,} codes in one and {theirs:,} in the other"
+            return f"column {attribute!r} has {size:,} code{'s' * (size != 1)} in one and {theirs:,} in the other"
         one, two = self.meanings.get(attribute), other.meanings.get(attribute)
         if one is None or two is None or one == two:
             return None
@@ -193,13 +193,19 @@ class Domain:
         """Return the attributes as a clique: in the domain's order, each once.
 
         Raises:
-            InputError: One of them is not an attribute of the domain.
+            InputError: One of them is not an attribute of the domain, or they are not a list of names.
         """
         if isinstance(attributes, str):
             raise InputError(
                 f"{attributes!r} is text, not a list of columns.", remedy=f"Give [{attributes!r}]."
             )
-        return tuple(self.attributes[i] for i in sorted({self.index(a) for a in attributes}))
+        try:
+            return tuple(self.attributes[i] for i in sorted({self.index(a) for a in attributes}))
+        except TypeError:  # a list in the list, or not a list
+            raise InputError(
+                "The columns are not a list of names.",
+                remedy=f"Give such as {list(self.attributes[:2])}.",
+            ) from None
 
     def shape(self, clique: Clique) -> tuple[int, ...]:
         """Return the shape of a marginal."""

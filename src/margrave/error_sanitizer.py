@@ -114,7 +114,8 @@ def _wrong_call(
     placed = [n for n in names if parameters[n].kind is not Parameter.KEYWORD_ONLY]
     needed = [n for n in names if parameters[n].default is Parameter.empty and n != "self"]
     lacking = [n for n in needed if n not in kwargs and n not in placed[: len(args)]]
-    form = ", ".join(n if n in placed else f"{n}=..." for n in needed)
+    written = {"attributes": '["age", "sex"]', "values": '{"sex": "F", "age": (30, 40)}'}
+    form = ", ".join(written.get(n, n) if n in placed else f"{n}=..." for n in needed)
     known = ", ".join(n for n in names if n != "self")
     give = f"Give {verb}({form})." if form or not known else f"Its arguments are: {known}."
     if all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
@@ -139,7 +140,7 @@ def _other_name(name: str, names: Sequence[str]) -> str:
         return (
             'Groups are By(Mean("stay"), "ward") in analyze, and plot("stay", "ward") in a chart.'
         )
-    if "where" in (name, ours) and "where" not in names:
+    if "where" in (name, ours) and not {"where", "values"} & {*names}:
         return 'Give it to an analysis: analyze(release, Mean("stay", where={"ward": "b"})).'
     if name == "model" and "mechanism" in names:
         return "Did you mean 'mechanism'?"

@@ -166,8 +166,8 @@ class Plan(Card):
 
     def _facts(self) -> Facts:
         line = (
-            f"{self.mechanism}, epsilon={self.epsilon:g}, delta={self.delta:g}, {self.columns} columns,"
-            f" {self.rows:,} rows"
+            f"{self.mechanism}, epsilon={self.epsilon:g}, delta={self.delta:g}, {counted(self.columns, 'column')},"
+            f" {counted(self.rows, 'row')}"
         )
         time = "unknown" if self.seconds is None else f"{self.seconds:,.0f} s of processor time"
         facts = [

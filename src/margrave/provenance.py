@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from margrave._card import counted
 from margrave.domain import Domain
 from margrave.errors import InputError, ReleaseError
 from margrave.types import Attribute
@@ -45,9 +46,9 @@ class PublicFacts:
     def describe(self) -> str:
         """Return one line for the list of public inputs."""
         if self.same_records:
-            what = f"the columns {', '.join(self.columns)} of the {self.rows} private records"
+            what = f"the columns {', '.join(self.columns)} of the {counted(self.rows, 'private record')}"
         else:
-            what = f"a public table of {self.rows} records"
+            what = f"a public table of {counted(self.rows, 'record')}"
         return f"{what}, sha256 {self.sha256}: {self.attestation}"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from margrave._card import counted
 from margrave._io import files_of, same_file
 from margrave.domain import Codes, Domain
 from margrave.errors import InputError
@@ -163,4 +164,4 @@ class PublicTable:
         )
 
     def __repr__(self) -> str:
-        return f"Public({len(self.codes)} records, sha256 {self.sha256[:16]})"
+        return f"Public({counted(len(self.codes), 'record')}, sha256 {self.sha256[:16]})"

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from margrave._card import counted
 from margrave.release.beyond_bounds import length_words
 from margrave.release.number import TOLERANCE
 from margrave.release.numeric_numbers import has_edges_for_heaps
@@ -102,7 +103,7 @@ def wide_bins_words(columns: Sequence[WideBins]) -> list[str]:
         return []
     named = [w.words for w in columns[:max_columns]]
     more = len(columns) - max_columns
-    named += [f"of {more:,} more columns"] * (more > 0)
+    named += [f"of {counted(more, 'more column')}"] * (more > 0)
     return [
         f"The bins are too wide for a reliable mean of {'; of '.join(named)}. In the schema, {bins_remedy()}"
     ]

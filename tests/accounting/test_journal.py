@@ -257,7 +257,7 @@ def test_a_run_must_be_asked_to_go_on(tmp_path: Path) -> None:
         protect(TABLE, unit=AddRemoveRow(), budget=BUDGET, resume=True)
     assert not path.exists()
     broken(path, 2)
-    with pytest.raises(LedgerError, match=r"unfinished run .* 1 questions are answered.*--resume"):
+    with pytest.raises(LedgerError, match=r"unfinished run .* 1 question is answered.*--resume"):
         gate(path)
     with gate(path, resume=True) as private:
         ask(private)
@@ -491,7 +491,7 @@ def test_a_run_that_ends_before_its_stored_questions_is_another(tmp_path: Path) 
     broken(path, 3)
     private = gate(path, resume=True)
     private.measure([A, B], Gaussian(rho=Fraction(1, 4)))
-    with pytest.raises(LedgerError, match="ended after 1 questions"):
+    with pytest.raises(LedgerError, match="ended after 1 question,"):
         private.close()
 
 

@@ -103,7 +103,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "debits and entries": (cheaper_throughout, "less than its price"),
     "a debit's order": (swapped, "which is not the price of the answers"),
     "a debit's kind": (lambda m: m["account"]["debits"][0].update(what="choose one"), "of the kind 'measure'"),
-    "a debit less": (lambda m: m["account"]["debits"].pop(), "were not debited"),
+    "a debit less": (lambda m: m["account"]["debits"].pop(), "The last 1 answer of the transcript was not debited."),
     "a debit more": (lambda m: m["account"]["debits"].append({"what": "measure a", "rho": "1/9999999"}), "for nothing"),
     "an entry less": (lambda m: m["transcript"].pop(), "pays for nothing"),
     "the first entry": (lambda m: m["transcript"].pop(0), "Debit 1"),

@@ -173,8 +173,11 @@ def test_calls_in_other_words_are_answered_with_the_form(release_file: Path, cap
 
 def test_a_range_that_cuts_a_bin_is_answered_by_its_share_and_says_so(release_file: Path) -> None:
     release = Release.load(release_file)
-    with pytest.warns(BinWarning, match=r"age from 11 to 13 cuts a bin.* exact: 10 to 19\."):
+    with pytest.warns(
+        BinWarning, match=r"age from 11 to 13 cuts a bin.* exact: 10 to 19\."
+    ) as found:
         part = release.condition({"age": (11, 13), "sex": "F"})
+    assert found[0].filename == __file__
     whole = release.condition({"age": (10, 19), "sex": "F"})
     assert whole.notes == ()
     assert part.total == pytest.approx(0.3 * whole.total)

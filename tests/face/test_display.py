@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from fractions import Fraction
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,12 +18,16 @@ import pytest
 
 import margrave
 from margrave import _card
+from margrave.account import Debit
 from margrave.accounting import Budget, Ledger
 from margrave.cli.main import run
+from margrave.domain import Domain
 from margrave.inference import Estimate, Mean
 from margrave.marginal import Marginal
 from margrave.release.purposes import PurposeSupport
-from margrave.schema import Categorical, ColumnSource, Integer, Learn, Schema
+from margrave.schema import Categorical, ColumnSource, Elapsed, Integer, Learn, Schema
+from margrave.schema.sources import read_error
+from margrave.wide_bins import WideBins, wide_bins_words
 
 NAME = "<b>&sex"
 SCHEMA = Schema([Integer("age", 0, 3), Categorical(NAME, ["<i>f", "m"])])
@@ -55,9 +61,22 @@ def test_every_object_has_a_short_line_and_a_card(release: margrave.Release) -> 
     marginal = release.marginal(["age", NAME])
     assert repr(marginal) == f"Marginal(age, {NAME}: 4 x 2 cells)"
     assert "&lt;i&gt;f" in shown(marginal)
+    part = release.condition({"age": (1, None), NAME: "m"})
+    assert repr(part) == f"Conditional(age from 1 and {NAME} = m; about {part.total:.0f} records)"
+    assert "about" in shown(part)
+    assert repr(release.condition({})).startswith("Conditional(no condition; about 1")
     assert "of all" in shown(release.bounds())
     assert repr(release.bounds()) == "BoundTable(3 marginals, 3 with a bound below 2)"
     assert repr(release.certificate()).startswith("Certificate(mst, epsilon=20")
+    assert repr(Budget.approx(1.0, 1e-9)) == "Budget(rho=0.0149731, epsilon=1, delta=1e-09)"
+    thresholds = Budget.zcdp(0.1, 1e-9, threshold_delta=1e-10)
+    assert "delta=1e-09 (1e-10 of it for thresholds)" in shown(thresholds)
+    account = replace(release.account, debits=(Debit("measure sex", Fraction(1, 3)),))
+    assert repr(account) == ("Account(epsilon=20, delta=1e-09, rho 0.333333 of 3.59739 spent)")
+    assert "<td" in shown(account)
+    assert "measure sex" in shown(account)
+    assert repr(account.debits[0]) == "Debit(measure sex, rho 0.333333)"
+    assert account.to_dict()["debits"] == [{"what": "measure sex", "rho": "1/3"}]
     assert "sha256" in shown(release.certificate())
 
 
@@ -74,6 +93,46 @@ def test_draws_purposes_and_data_sets_have_cards(release: margrave.Release, tmp_
     )
     assert repr(state) == "DatasetState(visits: epsilon 0 of 1 charged)"
     assert "add-remove-row, since" in shown(state)
+
+
+def test_one_thing_is_in_the_singular(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema, rows = Schema([Categorical("sex", ["f", "m"])]), pa.table({"sex": ["f", "m"] * 60})
+    cost: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-9}
+    release = margrave.synthesize(rows, schema, **cost)
+    schema.save(tmp_path / "s.toml")
+    release.save(tmp_path / "r.margrave")
+    plan, check = margrave.plan(schema, **cost), margrave.check_table(rows, schema)
+    for thing in (schema, release, release.bounds(), plan, check):
+        assert "(1 " in repr(thing) or ", 1 column, " in repr(thing)
+    things = [schema, release, release.bounds(), plan, check, release.certificate()]
+    things += [Marginal((), np.array(3.0)), release.report().html, margrave.evaluate(rows, release)]
+    file = f"{tmp_path}/r.margrave"
+    for i, command in enumerate(
+        (
+            f"plan -s {tmp_path}/s.toml --epsilon 20 --delta 1e-9",
+            f"sample {file} -n 1 -o {tmp_path}/one.csv",
+            f"verify {file}",
+            f"certificate {file}",
+            f"bounds {file}",
+            f"marginals {file} -o {tmp_path}/m.csv",
+        )
+    ):
+        assert run(command.split()) == 0, i
+    shown = "\n".join([*map(str, things), *(d.what for d in release.account.debits)])
+    shown += capsys.readouterr().out
+    assert "choose one of 1 marginal\n" in shown
+    assert re.findall(r"\b1 (?:[a-z]+ )?(?!has|is|was|of |this)[a-z]+s\b", unescape(shown)) == []
+
+
+def test_one_of_a_list_is_in_the_singular() -> None:
+    sources = {f"c{i}": ColumnSource(of="read") for i in range(11)}
+    assert "and 1 more column." in str(read_error(sources))
+    assert "of 1 more column." in wide_bins_words([WideBins(f"c{i}", 1.0) for i in range(13)])[0]
+    assert Elapsed("left", 0, 2, since="came").labels() == ["0 days", "1 day", "2 days"]
+    domain = Domain.of({"a": 1})
+    assert (
+        domain.difference(Domain.of({"a": 2})) == "column 'a' has 1 code in one and 2 in the other"
+    )
 
 
 def test_an_analysis_shows_its_table_and_notes_in_notebooks(release: margrave.Release) -> None:

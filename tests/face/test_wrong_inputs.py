@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -247,6 +248,54 @@ METHODS: dict[str, tuple[Callable[[margrave.Release], Any], str]] = {
         lambda r: r.bounds(["age", "sex"]),
         'Give [["age", "sex"]].',
     ),
+    "a list of columns in a list": (
+        lambda r: r.marginal([["sex"]]),  # type: ignore[list-item]
+        "The columns are not a list of names. Give such as ['age', 'sex'].",
+    ),
+    "a list of columns in a list of intervals": (
+        lambda r: r.intervals([["sex"]]),  # type: ignore[list-item]
+        "The columns are not a list of names.",
+    ),
+    "a number in place of the columns": (
+        lambda r: r.numbers(columns=5),  # type: ignore[arg-type]
+        "The columns are not a list of names.",
+    ),
+    "a number in place of a marginal": (
+        lambda r: r.bounds([3]),  # type: ignore[list-item]
+        "The columns are not a list of names.",
+    ),
+    "a condition by keyword": (
+        lambda r: r.condition(sex="f"),  # type: ignore[call-arg]
+        'condition() has no argument \'sex\'. Give condition({"sex": "F", "age": (30, 40)}).',
+    ),
+    "the condition of a sample": (
+        lambda r: r.condition(where={"sex": "f"}),  # type: ignore[call-arg]
+        "condition() has no argument 'where'. Give condition({",
+    ),
+    "a condition in two arguments": (
+        lambda r: r.condition("sex", "f"),  # type: ignore[call-arg]
+        "condition() takes only values without a name. Give condition({",
+    ),
+    "no condition": (
+        lambda r: r.condition(),  # type: ignore[call-arg]
+        "condition() needs values. Give condition({",
+    ),
+    "columns in several arguments": (
+        lambda r: r.marginal("age", "sex"),  # type: ignore[call-arg]
+        'marginal() takes only attributes without a name. Give marginal(["age", "sex"]).',
+    ),
+    "another name of the columns": (
+        lambda r: r.intervals(columns=["age"]),  # type: ignore[call-arg]
+        'intervals() has no argument \'columns\'. Give intervals(["age", "sex"]).',
+    ),
+    "a misspelt option of bounds": (
+        lambda r: r.bounds(levle=0.9),  # type: ignore[call-arg]
+        "bounds() has no argument 'levle'. Did you mean 'level'?",
+    ),
+    "the number of rows of a part": (
+        lambda r: r.condition({"sex": "f"}).sample(size=3),  # type: ignore[call-arg]
+        "sample() has no argument 'size'. Did you mean 'n'?",
+    ),
     "a frame in place of a file": (
         lambda r: croissant(r, [ROWS], name="a", license="b", creator="c", url="d"),  # type: ignore[list-item]
         "files lists a Table, which is not a file. Save it first",
@@ -285,6 +334,10 @@ def test_a_wrong_input_of_a_release_gets_a_plain_sentence(
         ("columns", "It is release.schema.columns."),
         ("analyze", "It is margrave.analyze."),
         ("sampel", "Did you mean 'sample'?"),
+        (
+            "budget",
+            "release.account.rho_budget is the budget, of which release.account.rho_spent was spent.",
+        ),
         ("to_pandas", 'release.sample(as_="pandas") draws rows.'),
     ],
 )
@@ -296,6 +349,34 @@ def test_an_unknown_name_of_a_release_gets_its_place(
     assert str(raised.value) == f"'Release' object has no attribute {name!r}. {hint}"
     assert not hasattr(release, "frobnicate")
     assert copy.copy(release).account is release.account
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("epsilon", "It is certificate['epsilon']."),
+        ("spent", "It is certificate['rho']['spent']."),
+        ("epsilom", "Did you mean 'epsilon'?"),
+    ],
+)
+def test_an_unknown_name_of_a_certificate_gets_its_key(
+    name: str, sentence: str, release: margrave.Release
+) -> None:
+    certificate = release.certificate()
+    with pytest.raises(AttributeError) as raised:
+        getattr(certificate, name)
+    assert str(raised.value) == f"'Certificate' object has no attribute {name!r}. {sentence}"
+    assert pickle.loads(pickle.dumps(certificate)) == certificate  # noqa: S301
+
+
+def test_an_unknown_name_of_an_account_gets_its_place(release: margrave.Release) -> None:
+    for name, sentence in {
+        "rho": "It is account.rho_budget",
+        "budget": "mean 'rho_budget'",
+    }.items():
+        with pytest.raises(AttributeError, match=sentence):
+            getattr(release.account, name)
+    assert pickle.loads(pickle.dumps(release.account)) == release.account  # noqa: S301
 
 
 def test_an_error_within_a_property_of_a_release_is_not_hidden(

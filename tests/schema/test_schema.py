@@ -7,8 +7,12 @@ import re
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -403,6 +407,26 @@ def test_a_file_with_one_place_changed_is_a_schema_or_a_schema_error(data: st.Da
         Schema.from_toml(FULL[:at] + piece + FULL[at + cut :])
     except SchemaError as error:
         assert str(error)  # noqa: PT017
+
+
+def like_polars(values: list[Any]) -> Any:
+    return SimpleNamespace(to_list=lambda: values)
+
+
+@pytest.mark.parametrize("of", [np.array, pd.Series, pd.Index, pa.array, like_polars])
+def test_arrays_and_series_are_lists_of_values(of: Any) -> None:
+    assert Categorical("a", of(["x", "y"])).categories == ("x", "y")
+    assert Ordinal("a", of([3, 1])).categories == ("3", "1")
+    assert Integer("a", 0, 9, edges=of([3, 5]), atoms=of([9, 0])) == Integer(
+        "a", 0, 9, edges=[3, 5], atoms=[0, 9]
+    )
+    assert hash(Real("a", 0.0, 9.0, edges=of([3, 5])))
+    with pytest.raises(SchemaError, match="a category is not text"):
+        Categorical("a", of([0.5]))
+
+
+def test_a_list_of_numbers_of_numpy_has_categories() -> None:
+    assert Categorical("a", list(np.array([3, 1]))).categories == ("3", "1")
 
 
 def test_wrong_objects_are_schema_errors_too() -> None:

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from numbers import Integral, Real
 from typing import Any
 
+from margrave._card import Card, Facts
 from margrave._fields import is_number, shown_value
 from margrave.errors import InputError
 
@@ -26,8 +27,8 @@ MAX_STATED_EPSILON = 1e4
 MIN_RHO, MAX_RHO = 1e-15, 1e12
 
 
-@dataclass(frozen=True)
-class Budget:
+@dataclass(frozen=True, repr=False)
+class Budget(Card):
     """A bound on all that is spent: rho-zCDP, and the (epsilon, delta) that it implies.
 
     Make one with ``Budget.approx`` or ``Budget.zcdp``. A budget built by hand raises ``InputError``
@@ -69,6 +70,11 @@ class Budget:
                 f" {self.epsilon:g}.",
                 remedy="Make the budget with Budget.approx(epsilon, delta) or Budget.zcdp(rho, delta).",
             )
+
+    def _facts(self) -> Facts:
+        thresholds = thresholds_in_words(self.threshold_delta)
+        stated = f"epsilon={self.epsilon:g}, delta={self.delta:g}{thresholds}"
+        return Facts(f"rho={float(self.rho):.6g}, {stated}")
 
     @property
     def conversion_delta(self) -> float:

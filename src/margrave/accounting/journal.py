@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from margrave._card import counted
 from margrave.accounting.question import Answers, Plain, Question
 from margrave.accounting.store import ChainedFile, Event, Line
 from margrave.errors import LedgerError
@@ -81,7 +82,8 @@ class JournalState:
             else f", and close the run: margrave ledger close LEDGER {run}"
         )
         raise LedgerError(
-            f"{self.path} holds the unfinished run {run} of {day}: {count} questions are answered and paid for.",
+            f"{self.path} holds the unfinished run {run} of {day}: {counted(count, 'question')}"
+            f" {'is' if count == 1 else 'are'} answered and paid for.",
             remedy="Go on with it at no further cost by the same command with --resume (in Python resume=True). Or give"
             f" it up: remove the journal{closing}. Its debits stay charged.",
         )
@@ -267,7 +269,8 @@ class Journal:
         """Record that the run has ended well. Raise ``LedgerError`` if it asked less than is stored."""
         if self._next < len(self.stored.questions):
             raise LedgerError(
-                f"The run ended after {self._next} questions, and {self.path} holds {len(self.stored.questions)}.",
+                f"The run ended after {counted(self._next, 'question')}, and {self.path} holds"
+                f" {len(self.stored.questions)}.",
                 remedy="Resume with the margrave that began the run.",
             )
         if not self.stored.finished:

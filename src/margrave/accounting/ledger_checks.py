@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from unicodedata import normalize
 
+from margrave._card import counted
 from margrave.account import Account
 from margrave.accounting.budget import max_epsilon
 from margrave.accounting.ledger_state import DatasetState, learning_delta, visible_delta
@@ -40,8 +41,8 @@ def contradiction(books: OpenLedger, account: Account) -> str:
         return f"It was made under another ledger, {identity}: this one is {books.identity}."
     if lines > books.lines:
         return (
-            f"It was made when the ledger had {lines} lines, and the ledger ends at {books.lines}: it was cut or put"
-            " back to an older state."
+            f"It was made when the ledger had {counted(lines, 'line')}, and the ledger ends at {books.lines}: it was"
+            " cut or put back to an older state."
         )
     event, head = books.line(lines)
     if head != account.ledger.head:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from margrave._card import counted
 from margrave.account import Debit, LedgerHead
 from margrave.accounting.journal import Journal, answer_hash, encoded, read_header
 from margrave.accounting.ledger import Ledger, OpenRun, new_run, today
@@ -213,8 +214,8 @@ def _check_joined(run: OpenRun, journal: Journal, ledger: Path) -> None:
     state, stored = run.state, journal.stored
     if len(state.debits) < len(stored.answers) or len(state.answers) < len(stored.answers) - 1:
         raise _older(
-            f"{ledger} shows {len(state.debits)} debits and {len(state.answers)} answers of the run {state.run}, and"
-            f" {journal.path} holds {len(stored.answers)} answers."
+            f"{ledger} shows {counted(len(state.debits), 'debit')} and {counted(len(state.answers), 'answer')} of the"
+            f" run {state.run}, and {journal.path} holds {counted(len(stored.answers), 'answer')}."
         )
     priced = [(q.get("what"), q.get("rho"), q.get("delta", "0")) for q in stored.questions]
     if len(state.debits) > len(priced) or any(

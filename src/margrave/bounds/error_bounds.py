@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave._card import html_card
+from margrave._card import counted, html_card
 from margrave._fields import check_level
 from margrave.bounds import tail_bounds
 from margrave.bounds.gls import GLSEstimate, Unbiased
@@ -75,7 +75,7 @@ class BoundTable(tuple[Bound, ...]):
 
     def __repr__(self) -> str:
         useful = sum(b.tells for b in self)
-        return f"BoundTable({len(self)} marginals, {useful} with a bound below 2)"
+        return f"BoundTable({counted(len(self), 'marginal')}, {useful} with a bound below 2)"
 
     def __str__(self) -> str:
         rows, more = self._first_rows()

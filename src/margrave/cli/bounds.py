@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from rich.table import Table
 
+from margrave._card import counted
 from margrave.bounds import Bound
 from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.output import console, escape
@@ -81,12 +82,13 @@ def show_bounds(found: tuple[Bound, ...], rows: int, left_out: str) -> None:
     out.print(table)
     if len(ordered) > rows:
         out.print(
-            f"And {len(ordered) - rows} looser ones: ask for more with --rows, or for all with --json."
+            f"And {counted(len(ordered) - rows, 'looser one')}: ask for more with --rows, or for all with --json."
         )
-    if len(found) > len(ordered):
+    if unbounded := len(found) - len(ordered):
+        they, them = ("it was", "it") if unbounded == 1 else ("they were", "them")
         out.print(
-            f"No useful bound exists for {len(found) - len(ordered):,} of {len(found):,} marginals:"
-            " they were not measured, and the selections bound them too weakly."
+            f"No useful bound exists for {unbounded:,} of {counted(len(found), 'marginal')}: {they} not measured, and"
+            f" the selections bound {them} too weakly."
         )
     out.print(
         "[dim]of all: the summed differences of counts over the records, from 0 (equal) to 2 (no overlap).[/]"

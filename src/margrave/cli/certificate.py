@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from margrave._card import counted
 from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.output import console, escape, facts_table
 from margrave.release import Release
@@ -74,7 +75,7 @@ def _ledger(facts: dict[str, Any]) -> str:
 def _together(found: Coverage) -> str:
     alone = f"; with no other column: {', '.join(found.alone)}" if found.alone else ""
     hidden = f". {hidden_words(found)}" if found.hidden else ""
-    return f"{found.measured:,} of {found.pairs:,} pairs of columns{alone}{hidden}"
+    return f"{found.measured:,} of {counted(found.pairs, 'pair')} of columns{alone}{hidden}"
 
 
 def _words(mechanism: dict[str, Any]) -> str:
@@ -91,4 +92,8 @@ def _workload(workload: dict[str, Any] | None) -> str | None:
     if workload is None:
         return None
     marginals = workload.get("marginals")
-    return f"all {workload['ways']}-way" if marginals is None else f"of {len(marginals)} marginals"
+    return (
+        f"all {workload['ways']}-way"
+        if marginals is None
+        else f"of {counted(len(marginals), 'marginal')}"
+    )

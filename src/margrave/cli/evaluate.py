@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 from rich.table import Table
 
+from margrave._card import counted
 from margrave.cli.options import (
     echo_json,
     json_option,
@@ -221,7 +222,7 @@ def show_evaluation(found: Evaluation) -> None:
                 ("rows", f"{found.real_rows:,} real, {found.synthetic_rows:,} synthetic"),
                 (
                     "workload error",
-                    f"{found.workload_error:.4f} over {len(found.errors)} marginals (0 to 2)",
+                    f"{found.workload_error:.4f} over {counted(len(found.errors), 'marginal')} (0 to 2)",
                 ),
                 (
                     "single counts",

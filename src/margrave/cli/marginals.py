@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
+from margrave._card import counted
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import (
     check_excel_safe,
@@ -68,9 +69,11 @@ def marginals_command(
         facts = {"marginals": marginals, "counts": counts, "single_queries": single}
         echo_json({**facts, "output": output})
         return
-    echo(f"Wrote {counts:,} noisy counts of {marginals:,} marginals to {output}.")
+    echo(f"Wrote {counted(counts, 'noisy count')} of {counted(marginals, 'marginal')} to {output}.")
     if single:
-        echo(f"{single:,} noisy answers of single queries are not among them.")
+        echo(
+            f"{counted(single, 'noisy answer')} of single queries {'is' if single == 1 else 'are'} not among them."
+        )
 
 
 def _write_folder(tables: list[pa.Table], folder: Path, cliques: list[tuple[str, ...]]) -> None:

@@ -158,7 +158,7 @@ def show_headlines(release: Release, found: Sequence[ColumnNumber]) -> None:
     ):
         out.print(escape(sentence))
     if len(found) > max_rows:
-        out.print(f"And {len(found) - max_rows:,} more columns.")
+        out.print(f"And {counted(len(found) - max_rows, 'more column')}.")
     if release.account.left_out:
         out.print(escape(release.account.left_out))
     if marked:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 from rich.table import Table
 
+from margrave._card import counted
 from margrave.accounting import Ledger, parse_unit
 from margrave.accounting.budget import thresholds_in_words
 from margrave.accounting.ledger_state import DatasetState
@@ -175,17 +176,21 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
                     f"{thresholds_in_words(planned.threshold_delta)}: rho {float(planned.rho):.6g}",
                 ),
                 ("attack risk", risk_in_words(planned.risk)),
-                ("domain", f"{planned.columns} columns, {planned.cells:.3g} cells"),
+                ("domain", f"{counted(planned.columns, 'column')}, {planned.cells:.3g} cells"),
                 *(
                     []
                     if planned.workload is None
-                    else [("workload", f"{planned.workload:,} marginals")]
+                    else [("workload", counted(planned.workload, "marginal"))]
                 ),
                 (
                     "counted",
-                    f"{planned.counted:,} marginals of {planned.counted_cells:,} cells, behind the gate",
+                    f"{counted(planned.counted, 'marginal')} of {counted(planned.counted_cells, 'cell')},"
+                    " behind the gate",
                 ),
-                ("largest", f"{', '.join(planned.largest)}: {planned.largest_cells:,} cells"),
+                (
+                    "largest",
+                    f"{', '.join(planned.largest)}: {counted(planned.largest_cells, 'cell')}",
+                ),
                 ("model", model),
                 ("memory, about", f"{planned.memory_mb:,.0f} MB with {planned.rows:,} rows"),
                 ("time, about", time),

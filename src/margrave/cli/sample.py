@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from margrave._card import counted
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import (
     check_excel_safe,
@@ -104,4 +105,4 @@ def sample_command(
         facts = {"rows": table.num_rows, "columns": table.num_columns, "output": output}
         echo_json({**facts, **({"notes": notes} if notes else {})})
     else:
-        echo(f"Wrote {table.num_rows} rows to {output}.")
+        echo(f"Wrote {counted(table.num_rows, 'row')} to {output}.")

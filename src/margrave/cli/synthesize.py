@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import click
 
+from margrave._card import counted
 from margrave._io import check_ending, name_of
 from margrave.accounting import parse_unit
 from margrave.accounting.budget import thresholds_in_words
@@ -407,9 +408,7 @@ def _tell(
         what: sum(what in e for e in facts["transcript"])
         for what in ("measured", "asked", "selected")
     }
-    single = (
-        f", {counts['asked']} single count{'s' * (counts['asked'] > 1)}" if counts["asked"] else ""
-    )
+    single = f", {counted(counts['asked'], 'single count')}" if counts["asked"] else ""
     if not facts["private"]:
         echo(facts["warning"], err=True)
     thresholds = thresholds_in_words(facts.get("threshold_delta", 0.0))
@@ -421,8 +420,9 @@ def _tell(
     if "several_rows" in facts:
         echo(facts["several_rows"])
     echo(
-        f"Spent rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g} on {counts['measured']} noisy"
-        f" marginals{single} and {counts['selected']} private selections."
+        f"Spent rho {rho['spent']['decimal']:.6g} of {rho['budget']['decimal']:.6g} on"
+        f" {counted(counts['measured'], 'noisy marginal')}{single} and"
+        f" {counted(counts['selected'], 'private selection')}."
     )
     if facts["unmeasured_columns"]:
         echo(

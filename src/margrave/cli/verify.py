@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from margrave._card import counted
 from margrave.accounting.budget import thresholds_in_words
 from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.terminal import echo
@@ -32,7 +33,7 @@ def verify_command(release_path: str, max_release_mb: float, as_json: bool) -> i
         for note in found.notes:
             echo(f"Note: {note}")
         echo(
-            f"{release_path}: {len(release.transcript)} entries, rho {brief(account.rho_spent)} of"
+            f"{release_path}: {counted(len(release.transcript), 'entry')}, rho {brief(account.rho_spent)} of"
             f" {brief(account.rho_budget)}, epsilon {account.epsilon:g}, delta {account.delta:g}"
             f"{thresholds_in_words(account.threshold_delta)}."
             f" The account {'holds' if found.holds else 'does not hold'}."

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from margrave._card import html_card
+from margrave._card import counted, html_card
 from margrave._front import part
 from margrave._io import path_of
 from margrave.bounds.matching_subsample import Subsampling
@@ -181,7 +181,7 @@ class Evaluation:
             WARNING,
             f"{self.real_rows} real rows, {self.synthetic_rows} synthetic rows",
             *([self.note] if self.note else []),
-            f"workload error {self.workload_error:.4f} over {len(self.errors)} marginals (0 to 2)",
+            f"workload error {self.workload_error:.4f} over {counted(len(self.errors), 'marginal')} (0 to 2)",
             f"errors of {self.queries.queries} counts, as shares of all records: largest {self.queries.largest:.4f},"
             f" mean {self.queries.mean:.6f}, root mean square {self.queries.rmse:.5f}",
             f"the price of privacy: {self.equivalent_sample_size()}",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from margrave._card import counted
 from margrave._io import check_ending, check_output, written_whole
 from margrave.errors import InputError
 from margrave.evaluation.comparison import WARNING, Evaluation
@@ -124,7 +125,7 @@ def _tiles(found: Evaluation) -> list[tuple[str, str]]:
         ("mean total variation of columns", f"{found.mean_one_way:.4f}"),
         ("mean total variation of pairs", f"{found.mean_two_way:.4f}"),
         (
-            f"workload error over {len(found.errors):,} marginals (0 to 2)",
+            f"workload error over {counted(len(found.errors), 'marginal')} (0 to 2)",
             f"{found.workload_error:.4f}",
         ),
         ("real rows in a random sample that is as accurate", matching),

@@ -28,6 +28,7 @@ from formulaic.transforms.contrasts import (
 )
 from interface_meta import override
 
+from margrave._card import counted
 from margrave.errors import InputError
 from margrave.formula import (
     Call,
@@ -213,7 +214,7 @@ def _contrasts(
     if name == "Poly":
         if isinstance(option, tuple) and len(option) != len(levels):
             raise InputError(
-                f"{written(node)} gives {len(option)} scores for {len(levels)} values.",
+                f"{written(node)} gives {counted(len(option), 'score')} for {counted(len(levels), 'value')}.",
                 remedy="Give one for each.",
             )
         return NamedPolyContrasts(scores=option)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from margrave._card import counted
 from margrave.errors import InputError
 from margrave.formula import (
     Call,
@@ -209,7 +210,7 @@ class Logistic(_Regression):
         if levels is not None:
             if len(levels) != 2:
                 raise InputError(
-                    f"Column {name!r} has {len(levels)} values, and a logistic regression needs two.",
+                    f"Column {name!r} has {counted(len(levels), 'value')}, and a logistic regression needs two.",
                     remedy=f"Name the one that counts as 1 (success) among: {some(levels)}.",
                 )
             return column == levels[1]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from margrave._card import counted
 from margrave.errors import InputError, MargraveError
 from margrave.inference.datasets import DataSets, Frames
 from margrave.inference.fitted import Fitted, numbered
@@ -197,7 +198,7 @@ def names_of(every: Sequence[Runs], places: Sequence[int]) -> tuple[str, ...]:
     for i, names in ((i, f.names) for i, f in fitted):
         if unnamed and names == numbered(len(names)) and len(names) != len(first):
             raise InputError(
-                f"The fit returned {len(first)} estimates without names on data set {places[0] + 1}, and"
+                f"The fit returned {counted(len(first), 'estimate')} without names on data set {places[0] + 1}, and"
                 f" {len(names)} on data set {i + 1}.",
                 remedy="Return as many on every data set, or name them (a dict or a Series).",
             )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from margrave._card import Card, Facts, html_card
+from margrave._card import Card, Facts, counted, html_card
 from margrave.marginal.axes import project_array
 from margrave.types import AnyArray, Clique
 
@@ -25,7 +25,9 @@ class Marginal(Card):
 
     def _facts(self) -> Facts:
         shape = " x ".join(map(str, self.values.shape)) or "1"
-        return Facts(f"{', '.join(self.clique) or 'all records'}: {shape} cells")
+        return Facts(
+            f"{', '.join(self.clique) or 'all records'}: {shape} cell{'s' * (shape != '1')}"
+        )
 
     def _repr_html_(self) -> str:
         """Return the first counts of a release's marginal; of any other, which may be true, the shape."""
@@ -35,7 +37,7 @@ class Marginal(Card):
         cells, counts = product(*self.labels), self.values.ravel()[:max_rows]
         rows = [(*cell, f"{count:,.1f}") for cell, count in zip(cells, counts)]
         more = self.values.size - len(rows)
-        notes = [f"And {more:,} more cells: .to_dict() has all."] if more else []
+        notes = [f"And {counted(more, 'more cell')}: .to_dict() has all."] if more else []
         return html_card(repr(self), [(*self.clique, "count"), *rows], notes, head=True)
 
     def project(self, onto: Clique) -> Marginal:

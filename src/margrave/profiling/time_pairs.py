@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from margrave._card import counted
 from margrave.data.batch_sources import open_source, sampled_frame
 from margrave.error_sanitizer import hide_rows
 from margrave.schema.column import Column
@@ -125,7 +126,8 @@ def backward_rows(source: Any, schema: Schema) -> tuple[str, ...]:
     frame = source if open_source(source) is None else sampled_frame(source)
     found = schema.pieces_of(frame, [c.name for c in bounded])
     return tuple(
-        f"In {rows:,} rows {c.name!r} is before {c.since!r}. They count as {c.low} {c.unit}s. Correct them, or take low"
+        f"In {counted(rows, 'row')} {c.name!r} is before {c.since!r}. {'It counts' if rows == 1 else 'They count'} as"
+        f" {c.low} {c.unit}{'' if c.low == 1 else 's'}. Correct {'it' if rows == 1 else 'them'}, or take low"
         f" out of {c.name!r} if it may be earlier."
         for c in bounded
         if (rows := sum(int((_units(c, p) < c.low).sum()) for p in found[c.name]))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from margrave._card import listed
+from margrave._card import counted, listed
 from margrave.ratios import figure, percent
 from margrave.release.end_cells import has_natural_end
 from margrave.release.number import ColumnNumber
@@ -243,7 +243,8 @@ def learned_bounds_words(schema: Schema) -> list[str]:
     found = [f"{name} {ends}" for name, ends in learned_bounds(schema).items()]
     if not found:
         return []
-    more = f"; and of {len(found) - most:,} more columns" if len(found) > most else ""
+    others = len(found) - most
+    more = f"; and of {counted(others, 'more column')}" if others > 0 else ""
     return [f"Learned bounds: {'; '.join(found[:most])}{more}. {values_beyond_words()}"]
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from margrave._card import counted
 from margrave.errors import InputError
 from margrave.release.drawable import check_drawable, unreadable
 from margrave.release.opening import release_of
@@ -227,7 +228,7 @@ def _words(column: Column) -> str:
     if isinstance(column, Elapsed):
         return f"A {column.moments.kind}: {low} to {high} ({column.unit}s) after {column.since}."
     said = [
-        *([f"In {column.size - column.missing} categories"] if _listed(column) else []),
+        *([f"In {counted(column.size - column.missing, 'category')}"] if _listed(column) else []),
         *(["in order"] if isinstance(column, Ordinal) else []),
         *([f"from {low} to {high}"] if low is not None and high is not None else []),
         *(["values may be missing"] if column.missing else []),

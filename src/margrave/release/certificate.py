@@ -11,8 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from margrave._card import Card, Facts
+from margrave._other_names import AnswersNames
 from margrave._version import __version__
 from margrave.account import Account
+from margrave.errors import did_you_mean
 from margrave.models import FittedAnswers
 from margrave.provenance import Provenance
 from margrave.release.coverage import coverage_of
@@ -44,8 +46,15 @@ def _installed(package: str) -> str:
         return "not installed"
 
 
-class Certificate(Card, dict[str, Any]):
+class Certificate(AnswersNames, Card, dict[str, Any]):
     """The facts of a release as plain data, shown as a card."""
+
+    def _hint(self, name: str) -> str:
+        if name in self:
+            return f"It is certificate[{name!r}]."
+        if name in self["rho"]:
+            return f"It is certificate['rho'][{name!r}]."
+        return did_you_mean(name, self).strip()
 
     def _facts(self) -> Facts:
         private = "" if self["private"] else ", NOT PRIVATE"

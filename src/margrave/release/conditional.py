@@ -5,17 +5,26 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from margrave._card import Card, Facts, counted
+from margrave.error_sanitizer import short_errors
 from margrave.errors import BinWarning, InputError
 from margrave.frame_kinds import Kind, check_kind
 from margrave.marginal import Marginal
 from margrave.models.protocol import Answerer, Model
-from margrave.release.conditions import Condition, Cut, codes_by_column, cuts_of, with_missing
+from margrave.release.conditions import (
+    Condition,
+    Cut,
+    codes_by_column,
+    cuts_of,
+    in_words,
+    with_missing,
+)
 from margrave.release.sampling import (
     as_frame,
     check_row_count,
@@ -28,8 +37,8 @@ from margrave.schema import Schema
 from margrave.types import Attribute, Clique, FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class Conditional:
+@dataclass(frozen=True, eq=False, repr=False)
+class Conditional(Card):
     """Rows and marginals of the part of a release in which some columns take given codes.
 
     Args:
@@ -41,6 +50,7 @@ class Conditional:
         frames: The kind of frame that rows come as by default.
         cuts: The conditions that are finer than the bins of their columns.
         kept: Share of the records with the codes of ``evidence`` whose values meet the conditions.
+        values: The conditions by column.
     """
 
     schema: Schema
@@ -51,12 +61,19 @@ class Conditional:
     frames: Kind = "arrow"
     cuts: tuple[Cut, ...] = ()
     kept: float = 1.0
+    values: Mapping[Attribute, Condition] = field(default_factory=dict)
+
+    def _facts(self) -> Facts:
+        asked = in_words(self.values) or "no condition"
+        records = counted(round(self.total), "record")
+        return Facts(f"{asked}; about {records}", notes=self.notes)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """A sentence for each condition that is finer than the bins of its column."""
         return tuple(map(str, self.cuts))
 
+    @short_errors
     def sample(
         self, n: int | None = None, *, as_: Kind | None = None, seed: int | None = None
     ) -> Any:
@@ -103,6 +120,7 @@ class Conditional:
             missing -= kept[-1].num_rows
         return pa.concat_tables(kept)
 
+    @short_errors
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
         """Return the expected counts of these columns within that part.
 
@@ -143,7 +161,7 @@ def part_of(
     values = with_missing(schema, values)
     evidence, cuts = codes_by_column(schema, values), cuts_of(schema, values)
     for cut in cuts:
-        warnings.warn(str(cut), BinWarning, stacklevel=3)
+        warnings.warn(str(cut), BinWarning, stacklevel=4)
     everything = total = model.total
     for a, codes in evidence.items():  # the share of one column at a time gives that of all
         narrowed, counts = model.condition({a: codes}), model.project((a,)).values
@@ -153,7 +171,9 @@ def part_of(
     kept = float(weighted(model, cuts)) / whole if whole > 0 else 1.0
     total *= kept
     share = total / everything if everything > 0 else 0.0
-    return Conditional(schema, model, evidence, total, deviation * share, frames, cuts, kept)
+    return Conditional(
+        schema, model, evidence, total, deviation * share, frames, cuts, kept, values
+    )
 
 
 def weighted(model: Answerer, cuts: Sequence[Cut], clique: Clique = ()) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from margrave._card import Card, Facts, listed
+from margrave._card import Card, Facts, counted, listed
 from margrave._front import part
 from margrave._other_names import AnswersNames, in_our_words
 from margrave.account import Account
@@ -33,7 +33,7 @@ class Display(AnswersNames, Card):
         account, columns = self.account, [c.name for c in self.schema.columns]
         private = "" if account.private else ", NOT PRIVATE"
         line = (
-            f"{self.provenance.mechanism}, {len(columns)} columns, epsilon={account.epsilon:g},"
+            f"{self.provenance.mechanism}, {counted(len(columns), 'column')}, epsilon={account.epsilon:g},"
             f" delta={account.delta:g}{private}"
         )
         facts = [

@@ -32,6 +32,7 @@ class Estimates(Display):
 
     hindsight: Sequence[Hindsight]
 
+    @short_errors
     def bounds(
         self,
         cliques: Iterable[Iterable[Attribute]] | None = None,
@@ -69,6 +70,7 @@ class Estimates(Display):
         maker = Bounds(domain, self.transcript, self.hindsight, level, joint, paper)
         return BoundTable(maker.of(asked, self._reference(asked, table)))
 
+    @short_errors
     def intervals(
         self, attributes: Iterable[Attribute], *, level: float = 0.95, simultaneous: bool = False
     ) -> Intervals:

@@ -290,4 +290,6 @@ class NumericColumn:
         if abs(value) < np.finfo(np.float64).tiny:  # the greatest value of a bin that ends at 0
             value = 0.0
         shown = figure(value)
-        return f"{shown} {self.column.unit}s" if isinstance(self.column, Elapsed) else shown
+        if isinstance(self.column, Elapsed):
+            return f"{shown} {self.column.unit}{'s' * (shown != '1')}"
+        return shown

@@ -166,6 +166,7 @@ class Release(Estimates):
         """
         return row_count_is_known(self.model.total, self.transcript.total_deviation())
 
+    @short_errors
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:
         """Return the expected counts of every combination of codes of these columns, by the model.
 
@@ -178,6 +179,7 @@ class Release(Estimates):
         """
         return labeled_marginal(self.schema, self.model, attributes)
 
+    @short_errors
     def condition(self, values: Mapping[Attribute, Condition]) -> Conditional:
         """Return the part of the release in which some columns take given values.
 
@@ -265,8 +267,7 @@ class Release(Estimates):
             model = fit(self.schema.domain, answers, rng=generator(seed), progress=share)
         provenance = replace(self.provenance, refit=fit_spec(fit))
         # hindsight is about the model before
-        refitted = replace(self, model=model, provenance=provenance, hindsight=())
-        return refitted.resting_on(fit)
+        return replace(self, model=model, provenance=provenance, hindsight=()).resting_on(fit)
 
     @short_errors
     def refit_cost(self, fit: Fit | str) -> Cost:

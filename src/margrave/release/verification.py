@@ -28,7 +28,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from margrave._card import Card, Facts
+from margrave._card import Card, Facts, counted
 from margrave.account import Account, Debit
 from margrave.domain import Domain
 from margrave.marginal import HalfSpace, LinearMap, LinearQuery
@@ -299,7 +299,10 @@ def _of_debits(debits: Sequence[Debit], transcript: Transcript) -> Iterator[str]
             yield f"Debit {number} is called {debit.what!r}, but it pays for a question of the kind {verb!r}."
         place += int(count)
     if place < len(paid):
-        yield f"The last {len(paid) - place} answers of the transcript were not debited."
+        yield (
+            f"The last {counted(len(paid) - place, 'answer')} of the transcript"
+            f" {'was' if place == len(paid) - 1 else 'were'} not debited."
+        )
 
 
 def _ends_unanswered(account: Account, transcript: Transcript, provenance: Provenance) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from margrave._card import counted
 from margrave.report.labels import plain_number
 from margrave.schema import Column
 from margrave.schema.categorical import OTHER
@@ -89,7 +90,10 @@ class Axis:
             weights = np.zeros(size) if weights is None else weights
             order = np.argsort(-weights, kind="stable").tolist()
             largest = [Group((code,), self.labels[code]) for code in order[:max_bars]]
-            return [*largest, Group(order[max_bars:], f"{size - max_bars:,} others", others=True)]
+            return [
+                *largest,
+                Group(order[max_bars:], counted(size - max_bars, "other"), others=True),
+            ]
         line = len(self.spans) or size - len(self.rest)
         step = -(-line // max_bars)
         found = [range(a, min(a + step, line)) for a in range(0, line, step)]

@@ -152,7 +152,7 @@ def _columns(
             {
                 "name": view.name,
                 "chart": bars(view),
-                "note": f"{len(view.labels):,} values, {_note(release, view)}",
+                "note": f"{counted(len(view.labels), 'value')}, {_note(release, view)}",
                 "mean": "" if mean is None else mean.words,
                 "learned": learned.get(view.name, ""),
                 "hidden": [
@@ -272,7 +272,8 @@ def _bounds(release: Release) -> dict[str, Any] | None:
         return None
     informative = [b for b in views if b.tells]
     words = (
-        f"Of the {len(views):,} marginals of the workload, and of fewer columns, {len(informative):,} have a bound"
+        f"Of the {counted(len(views), 'marginal')} of the workload, and of fewer columns, {len(informative):,}"
+        f" {'has' if len(informative) == 1 else 'have'} a bound"
         " below 2."
     )
     if 0 < len(informative) < len(views):

@@ -159,7 +159,8 @@ def _unit(axis: Axis, shortest: float) -> tuple[float, str]:
     power = 10.0 ** math.floor(math.log10(shortest / base) + 1e-9)
     if power == 1 and axis.whole:
         return base, name or "value"
-    return power * base, f"{plain_number(power)}{f' {name}s' if name else ''}"
+    named = f" {name}{'s' * (power != 1)}" if name else ""
+    return power * base, f"{plain_number(power)}{named}"
 
 
 def _short_times(texts: list[str]) -> list[str]:

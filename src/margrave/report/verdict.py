@@ -156,19 +156,20 @@ def _sentences(release: Release, good: int, columns: int, pairs: _Pairs) -> tupl
     of_all = "all" if good == columns else f"{good} of {columns}"
     first = f"The main numbers of {of_all} columns are reliable."
     coverage, usable = pairs.coverage, len(pairs.usable)
+    were = "was" if coverage.measured == 1 else "were"
     if not coverage.pairs:
         return (first,)
     if usable < coverage.measured:
         return (
             first,
-            f"{coverage.measured:,} of {coverage.pairs:,} pairs of columns were measured together, and relations can be"
-            f" used for {f'{usable:,}' if usable else 'none'} of these.",
+            f"{coverage.measured:,} of {counted(coverage.pairs, 'pair')} of columns {were} measured together, and"
+            f" relations can be used for {f'{usable:,}' if usable else 'none'} of these.",
         )
     if coverage.measured == coverage.pairs:
         return (first, all_measured())
     return (
         first,
-        f"Relations can be used for the {coverage.measured:,} of {coverage.pairs:,} pairs of columns that were"
+        f"Relations can be used for the {coverage.measured:,} of {coverage.pairs:,} pairs of columns that {were}"
         " measured together.",
     )
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from margrave._card import listed
+from margrave._card import counted, listed
 from margrave.account import Account
 from margrave.attack_risk import AttackRisk, attack_risk
 from margrave.ratios import percent
@@ -208,9 +208,9 @@ def related(found: Coverage) -> list[str]:
     if not (found.measured or found.in_part or found.public):
         return sentences  # all columns are named above, and there is nothing to hold a relation
     sentences.append(
-        f"Of the {found.pairs:,} pairs of columns {found.measured:,} {were} measured together.{more} The others hold"
-        f" only indirect relations, by way of other columns{public}: means or shares by group that rest on them can be"
-        " far from the real ones."
+        f"Of the {counted(found.pairs, 'pair')} of columns {found.measured:,} {were} measured together.{more} The"
+        f" others hold only indirect relations, by way of other columns{public}: means or shares by group that rest on"
+        " them can be far from the real ones."
     )
     return [*sentences, *hidden]
 
@@ -223,8 +223,8 @@ def hidden_words(found: Coverage) -> str:
     """
     whose = "its relation" if len(found.hidden) == 1 else "their relations"
     return (
-        f"The noise exceeds the average cell of {len(found.hidden):,} of the {found.measured:,} measured pairs, which"
-        f" hides {whose}: {pair_words(found.hidden)}"
+        f"The noise exceeds the average cell of {len(found.hidden):,} of the"
+        f" {counted(found.measured, 'measured pair')}, which hides {whose}: {pair_words(found.hidden)}"
     )
 
 

@@ -30,6 +30,8 @@ NO = ("false", "0", "no", "f", "n")
 class Categorical:
     """Text from a public list, compared as text: 3, 3.0 and "3" are one category.
 
+    The list may be an array or a Series. Values read off the rows are private, and do not belong in it.
+
     ``other`` opens it: a text that is not listed counts as the category "other" (which may be in the list). ``outside``
     is "other", "missing" or "refuse"; the first of these that is possible unless given. With ``same = "case"``
     texts that differ in upper and lower case, or in blanks, are one category; ``same = {"Bale": "Basel"}`` gives

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from margrave._card import counted
 from margrave.errors import SchemaError
 from margrave.schema.categorical import OTHER, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, abbreviate
@@ -258,7 +259,7 @@ def _shown(value: Scalar) -> str:
 
 def _some(column: Column) -> str:
     if isinstance(column, Categorical | Ordinal):  # its categories may come from a file
-        return f"It has the {len(column.categories):,} categories that the schema lists."
+        return f"It has the {counted(len(column.categories), 'category')} that the schema lists."
     return f"It has {abbreviate(column.labels())}."
 
 

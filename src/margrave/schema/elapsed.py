@@ -62,7 +62,9 @@ class Elapsed(Integer):
 
     def labels(self) -> list[str]:
         """Return the range of every cell, with the unit."""
-        return self.ranges(lambda v: str(int(v)), f" {self.unit}s")
+        one = f"1 {self.unit}"
+        labels = self.ranges(lambda v: str(int(v)), f" {self.unit}s")
+        return [one if label == f"{one}s" else label for label in labels]
 
     @property
     def moments(self) -> Date | Timestamp:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
+from margrave._card import counted
 from margrave.errors import SchemaError
 from margrave.schema.categorical import Lookup
 from margrave.schema.column import Column, set_fields
@@ -157,7 +158,8 @@ def read_error(sources: Mapping[str, ColumnSource]) -> SchemaError:
     # Columns that the error names.
     max_columns = 10
     found = [f"{name!r} ({source.words})" for name, source in sources.items() if source.is_read]
-    more = f" and {len(found) - max_columns} more columns" if len(found) > max_columns else ""
+    others = len(found) - max_columns
+    more = f" and {counted(others, 'more column')}" if others > 0 else ""
     return SchemaError(
         "The schema is a draft: values in it were read off the rows, so they are not public."
         f" Column {', '.join(found[:max_columns])}{more}.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from margrave._card import Facts, listed
+from margrave._card import Facts, counted, listed
 from margrave.schema.column import Column
 from margrave.schema.content import SchemaContent
 from margrave.schema.learn import Learn
@@ -17,11 +17,13 @@ def facts_of(content: SchemaContent) -> Facts:
     read = any(source.is_read for source in content.sources.values())
     draft = ", DRAFT: values were read off the rows" if read else ""
     questions = f"; open questions on {listed(asked)}" if asked else ""
-    line = f"{len(columns)} columns: {listed([c.name for c in columns])}{draft}{questions}"
+    line = (
+        f"{counted(len(columns), 'column')}: {listed([c.name for c in columns])}{draft}{questions}"
+    )
     facts = [(c.name, _in_words(c, content.source(c.name))) for c in columns]
     facts += [] if content.person is None else [(content.person, "person ID, never synthesized")]
     facts += [(name, "left out") for name in content.ignore]
-    notes = [f"{len(constraints)} constraints."] if constraints else []
+    notes = [f"{counted(len(constraints), 'constraint')}."] if constraints else []
     if asked:
         notes.append(
             f"Open questions: remarks[{string(asked[0])}] shows one. Answer them by declare(...), whose columns take"
@@ -35,4 +37,4 @@ def _in_words(column: Column, source: ColumnSource) -> str:
         return f"{column.kind}, to be learned"
     if source.is_read:
         return f"{column.kind}, read off the rows"
-    return f"{column.kind}, {column.size} codes"
+    return f"{column.kind}, {counted(column.size, 'code')}"

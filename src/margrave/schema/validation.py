@@ -322,7 +322,7 @@ class Preflight(Card):
 
     def _facts(self) -> Facts:
         result = "passed" if self.passed else "refused"
-        line = f"NOT PRIVATE, {len(self.columns)} columns, {result}"
+        line = f"NOT PRIVATE, {counted(len(self.columns), 'column')}, {result}"
         facts = [("rows", f"{self.rows:,}"), *((c.name, c.in_words()) for c in self.columns)]
         persons = () if self.persons is None else self.persons.lines()
         return Facts(line, facts, [*self.alarms, *self.refusals, *persons, *self.notes])

@@ -77,7 +77,9 @@ def real(column: str, key: str, value: Any) -> float:
 
 
 def listed(column: str, key: str, value: Any) -> tuple[Any, ...]:
-    """Return a list."""
+    """Return a list, also of an array or a Series."""
+    to_list = next((getattr(value, m) for m in ("tolist", "to_list") if hasattr(value, m)), None)
+    value = value if to_list is None else to_list()
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise column_error(column, f"{key} is not a list.", f"Write {key} = [...].")
     return tuple(value)
@@ -108,7 +110,11 @@ def categories(column: str, value: Any) -> tuple[str, ...]:
     """Return at least one distinct text; whole numbers become their text."""
     found = []
     for entry in listed(column, "categories", value):
-        written = str(entry) if isinstance(entry, int) and not isinstance(entry, bool) else entry
+        written = (
+            str(entry)
+            if isinstance(entry, int | np.integer) and not isinstance(entry, bool)
+            else entry
+        )
         if not isinstance(written, str) or len(written) > 10_000:
             raise column_error(column, "a category is not text.", 'Write categories = ["a", "b"].')
         if not written.strip():

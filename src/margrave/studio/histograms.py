@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from margrave._card import counted
 from margrave.schema.column import Column, Encoded
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Numeric
@@ -96,6 +97,6 @@ def _of_texts(column: Learn, pieces: list[pa.Array]) -> Histogram:
     listed, rest = ordered[:max_listed], ordered[max_listed:]
     labels, counts = [p["values"] for p in listed], [p["counts"] for p in listed]
     if rest:
-        labels.append(f"{len(rest):,} others")
+        labels.append(counted(len(rest), "other"))
         counts.append(sum(p["counts"] for p in rest))
     return Histogram(labels, counts, texts.null_count, len(found))

@@ -181,7 +181,7 @@ def leaving_release(release: Release, folder: Path) -> dict[str, bytes]:
         "report": render(release).encode(),
         "certificate": json.dumps(release.certificate()).encode(),
         "bounds": json.dumps([b.to_dict() for b in release.bounds()]).encode(),
-        "words": f"{release!r} {release.account!r} {release.model.total!r}".encode(),
+        "words": f"{release!r} {release.account.to_dict()!r} {release.model.total!r}".encode(),
     }
     for clique in closure([("a", "b", "c")]):
         found[f"marginal {clique}"] = _or_error(partial(_marginal_bytes, release, clique))

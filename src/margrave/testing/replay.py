@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from margrave._card import counted
 from margrave.accounting import Budget, Unit
 from margrave.errors import MargraveError
 from margrave.privacy import Private, Randomness, SeededRandomness, protect
@@ -64,7 +65,7 @@ def _described(step: Step | None) -> str:
     if isinstance(step, Chosen):
         known = step.temperature
         at = "" if known is None else f" at temperature {float(known):.6g}"
-        return f"a selection among {step.candidates} candidates{at}"
+        return f"a selection among {counted(step.candidates, 'candidate')}{at}"
     return f"noisy counts of shape {step.answer.shape} at noise scale {step.scale:.6g}"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from margrave._card import counted
 from margrave.accounting import AddRemoveRow, Budget, Unit
 from margrave.accounting.budget import MAX_RHO, MIN_RHO
 from margrave.domain import Domain
@@ -108,7 +109,10 @@ def check_plan(
         later = steps[i + 1 :]
         if step.at_most and later and len(measured) < sum(s.marginals for s in steps[i:]):
             sure = sum(s.marginals for s in later if not s.at_most)
-            require(len(measured) >= sure, f"Its later steps plan {sure} measurements {where}.")
+            require(
+                len(measured) >= sure,
+                f"Its later steps plan {counted(sure, 'measurement')} {where}.",
+            )
             return  # it measured fewer, and where the next step begins is not known
         mine, measured = measured[: step.marginals], measured[step.marginals :]
         require(
@@ -122,7 +126,7 @@ def check_plan(
         )
         require(
             step.at_most or len(mine) == step.marginals,
-            f"Its step {step.what!r} plans {step.marginals} measurements, and it made {len(mine)} {where}.",
+            f"Its step {step.what!r} plans {counted(step.marginals, 'measurement')}, and it made {len(mine)} {where}.",
         )
         most, least = step.scale * (1 + 1e-12), 0.0 if step.at_most else step.scale * (1 - 1e-12)
         for scale in map(_records_of_noise, mine):
@@ -131,7 +135,10 @@ def check_plan(
                 f"Its step {step.what!r} plans a noise scale of {'at most ' * step.at_most}{step.scale:.6g} records,"
                 f" and it measured with {scale:.6g} {where}.",
             )
-    require(not measured, f"It made {len(measured)} measurements more than it planned {where}.")
+    require(
+        not measured,
+        f"It made {counted(len(measured), 'measurement')} more than it planned {where}.",
+    )
 
 
 def _records_of_noise(entry: Measurement | Answer) -> float:

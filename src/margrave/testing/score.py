@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from margrave._card import counted
 from margrave.domain import Domain
 from margrave.privacy import Score
 from margrave.privacy.scores import lipschitz_of
@@ -66,6 +67,7 @@ def _scores(score: Score, rows: list[Row]) -> list[Fraction]:
     found = score(CANDIDATES, counts)
     options = len(CANDIDATES) + len(score.readable(CANDIDATES))
     require(
-        len(found.values) == options, f"It gives {len(found.values)} scores to {options} options."
+        len(found.values) == options,
+        f"It gives {counted(len(found.values), 'score')} to {counted(options, 'option')}.",
     )
     return [int(v) * found.grid for v in found.values]

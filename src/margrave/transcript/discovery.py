@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from margrave._card import counted
 from margrave.transcript.description import Description, plus_minus
 from margrave.types import IntArray
 
@@ -48,7 +49,7 @@ class Discovery:
     def describe(self) -> Description:
         """Return its line in a report."""
         found = len(self.values) - self.listed
-        beside = f" beside {self.listed:,} public ones" if self.listed else ""
+        beside = f" beside {counted(self.listed, 'public one')}" if self.listed else ""
         what = (
             f"Discovered values of {self.column}{beside} (noisy count of {self.threshold:,} or more,"
             f" delta {float(self.delta):.4g})"

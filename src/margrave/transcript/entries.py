@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from margrave._card import counted
 from margrave.marginal import (
     IDENTITY,
     HalfSpace,
@@ -242,7 +243,7 @@ class ScoreMeasurement:
 
     def describe(self) -> Description:
         """Return its line in a report."""
-        what = f"Measured the {self.score} of {len(self.candidates):,} marginals"
+        what = f"Measured the {self.score} of {counted(len(self.candidates), 'marginal')}"
         return Description(what, cells(self.values.size), plus_minus(self.scale), self.rho)
 
     def facts(self) -> Plain:
@@ -367,7 +368,7 @@ class PublicTotal:
 
     def describe(self) -> Description:
         """Return its line in a report."""
-        return Description(f"{self.total:,} records, public under this unit", "", "")
+        return Description(f"{counted(self.total, 'record')}, public under this unit", "", "")
 
     def facts(self) -> Plain:
         """Return the row count."""

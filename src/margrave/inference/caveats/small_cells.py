@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations
 
+from margrave._card import counted
 from margrave.errors import InputError
 from margrave.inference.caveats.context import Context
 from margrave.inference.caveats.measured import words_of
@@ -140,7 +141,7 @@ def _text(context: Context, hidden: Sequence[Clique], names: str, own_marginal: 
         f"{words_of(c)} (noise of {figure(1 / pooled_size(sizes, c), 2)} average cells)"
         for c in hidden[:3]
     )
-    more = f" and {len(hidden) - 3:,} more sets of columns" if len(hidden) > 3 else ""
+    more = f" and {counted(len(hidden) - 3, 'more set')} of columns" if len(hidden) > 3 else ""
     one = len(hidden) == 1
     words = words_of(hidden[0]) if one else "these columns" if own_marginal else "each of these"
     its = "their" if one and len(hidden[0]) > 1 else "its"

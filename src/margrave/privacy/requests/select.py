@@ -10,6 +10,7 @@ from weakref import ref
 
 import numpy as np
 
+from margrave._card import counted
 from margrave._fields import is_whole
 from margrave.accounting.accountant import exact_rho
 from margrave.accounting.question import Answers, Question
@@ -171,7 +172,7 @@ class SelectMarginal(Request[Selection]):
         """
         readable = self.scored.readable
         return Question(
-            what=f"choose one of {len(self.candidates)} marginals",
+            what=f"choose one of {counted(len(self.candidates), 'marginal')}",
             rho=self.price.rho,
             asked={
                 "kind": "select",
@@ -354,7 +355,7 @@ class SelectHalfSpace(Request[HalfSpaceSelection]):
     def question(self) -> Question:
         """Return the half-spaces, their estimates and the price. The answer is the place of the choice."""
         return Question(
-            what=f"choose one of {len(self.queries)} half-spaces",
+            what=f"choose one of {counted(len(self.queries), 'half-space')}",
             rho=self.price.rho,
             asked={
                 "kind": "select-half-space",

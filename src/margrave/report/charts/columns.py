@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from margrave._card import counted
 from margrave.ratios import percent
 from margrave.report.axes import Axis, Group
 from margrave.report.charts.svg import count_text, drawing, element, label, text, tooltip
@@ -99,16 +100,16 @@ class _Chart:
     @staticmethod
     def counts_text(labels: Sequence[str], values: FloatArray | None) -> str:
         if values is None:
-            return f"{len(labels):,} values; no counts."
+            return f"{counted(len(labels), 'value')}; no counts."
         top = np.argsort(-values, kind="stable")[:3]
         largest = "; ".join(f"{labels[i]}: {count_text(float(values[i]))}" for i in top)
-        return f"{len(labels):,} values. Largest counts: {largest}."
+        return f"{counted(len(labels), 'value')}. Largest counts: {largest}."
 
     @staticmethod
     def shares_text(view: OverlayView) -> str:
         furthest = int(np.argmax(np.abs(view.real - view.synthetic)))
         return (
-            f"{len(view.axis.labels):,} values. The largest difference is at {view.axis.labels[furthest]}:"
+            f"{counted(len(view.axis.labels), 'value')}. The largest difference is at {view.axis.labels[furthest]}:"
             f" {percent(float(view.real[furthest]), '.3g')} real,"
             f" {percent(float(view.synthetic[furthest]), '.3g')} synthetic."
         )

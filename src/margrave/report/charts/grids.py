@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 from markupsafe import Markup
 
+from margrave._card import counted
 from margrave.report.axes import Axis, Group
 from margrave.report.charts.svg import count_text, drawing, element, label, text, tooltip
 from margrave.report.labels import pixels, shorten
@@ -147,7 +148,7 @@ def matrix(
             f" {float(values[furthest[0], furthest[1]]):.2f}."
         )
     )
-    return _triangle(names, cell, title, f"{len(pairs):,} pairs of columns. {described}")
+    return _triangle(names, cell, title, f"{counted(len(pairs), 'pair')} of columns. {described}")
 
 
 def pair_map(names: Sequence[Attribute], evidence: Mapping[Clique, str]) -> Markup:
@@ -172,7 +173,7 @@ def pair_map(names: Sequence[Attribute], evidence: Mapping[Clique, str]) -> Mark
 
     measured = sum(kind == "measured" for kind in evidence.values())
     pairs = len(names) * (len(names) - 1) // 2
-    described = f"{measured:,} of {pairs:,} pairs of columns were measured together."
+    described = f"{measured:,} of {counted(pairs, 'pair')} of columns were measured together."
     return _triangle(names, cell, "Map of all pairs of columns", described)
 
 
