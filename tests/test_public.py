@@ -296,7 +296,7 @@ def test_of_public_columns_nothing_is_asked_and_all_is_known() -> None:
         assert np.abs(found - known).max() < 3000 * 0.003
     facts = release.certificate()
     assert facts["mechanism"]["public"]["same_records"] is True
-    assert any("a, b, c of the 3000 private records" in line for line in facts["public_inputs"])
+    assert any("a, b, c of the 3,000 private records" in line for line in facts["public_inputs"])
     assert "whose other columns alone are protected" in render(release)
 
 

@@ -387,3 +387,12 @@ def test_line_numbers_and_lengths_pass_the_edges_of_chunks(
         monkeypatch.setattr(csv_records, "CHUNK_BYTES", size)
         found.add(csv_records.count_records(path, ",", compressed=False))
     assert found == {csv_records.Records(count=4, blanks=1, longest=10, long_line=6, unclosed=6)}
+
+
+def test_a_header_of_names_in_brackets_is_no_json(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("[sex],[age]\nF,1\n", encoding="utf-8")
+    assert open_file(path, []).columns == ("[sex]", "[age]")
+    path.write_text('[["sex", "age"], ["F", 1]]\n', encoding="utf-8")
+    with pytest.raises(DataError, match="is JSON"):
+        open_file(path, [])

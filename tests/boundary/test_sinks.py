@@ -95,7 +95,7 @@ TEXTS = st.builds(
     write_as=ENDINGS,
 )
 
-PLAIN = Texts("folder", "table", "rows", ("job", "age"), ("clerk", "nurse"), ".csv", ".csv")
+PLAIN = Texts("folder", "table", "rows", ("job_now", "age"), ("clerk", "nurse"), ".csv", ".csv")
 
 
 def schema_of(given: Texts) -> Schema | None:

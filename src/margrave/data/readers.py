@@ -217,7 +217,7 @@ def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
         raise DataError(f"{path} is not text, so it is not a CSV file.", remedy=EXPORT)
     if re.match(r"\s*<(!doctype|\?xml|html|head|body|table)\b", header, re.IGNORECASE):
         raise DataError(f"{path} is HTML or XML, which is not read as a table.", remedy=EXPORT)
-    if header.lstrip().startswith(("{", "[")):
+    if re.match(r'\s*(\{\s*("|\}|$)|\[\s*(\{|\[|"|\]|$))', header):  # not [age],[sex]
         raise DataError(
             f"{path} is JSON, and a table is read from JSON Lines.",
             remedy="Write one object per line to a file that ends in .jsonl, each value a text, a number, true, false"
