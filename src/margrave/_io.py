@@ -180,7 +180,11 @@ def name_of(table: str) -> str:
 
 
 def is_part_of(path: str | PathLike[str], table: Any) -> bool:
-    """Return True if a file is one that a table is read from, or would be once it exists."""
+    """Return True if a file is one that a table is read from, or would be once it exists.
+
+    >>> is_part_of("visits/3.csv", "visits/*.csv"), is_part_of("rows.csv", "visits/*.csv")
+    (True, False)
+    """
     source = path_of(table)
     if source is None:
         return False
@@ -188,7 +192,8 @@ def is_part_of(path: str | PathLike[str], table: Any) -> bool:
         return True
     if os.path.isdir(source):
         return same_file(Path(path).parent, source)
-    return glob.has_magic(str(source)) and fnmatch(os.path.abspath(path), os.path.abspath(source))
+    pattern = not os.path.lexists(source) and glob.has_magic(str(source))
+    return pattern and fnmatch(os.path.abspath(path), os.path.abspath(source))
 
 
 def _check_replaceable(target: Path) -> None:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import margrave
+from margrave._io import is_part_of
 from margrave.cli.main import run
 from margrave.data import csv_records, duckdb_reader, read_codes, read_frame, read_table
 from margrave.data.loading import public_codes, read_numbers, synthetic_codes
@@ -396,3 +397,10 @@ def test_a_header_of_names_in_brackets_is_no_json(tmp_path: Path) -> None:
     path.write_text('[["sex", "age"], ["F", 1]]\n', encoding="utf-8")
     with pytest.raises(DataError, match="is JSON"):
         open_file(path, [])
+
+
+def test_a_file_that_is_named_like_a_pattern_is_one_file(tmp_path: Path) -> None:
+    path = visits(tmp_path, "csv").rename(tmp_path / "*.csv")
+    assert not is_part_of(tmp_path / "rows.csv", path)
+    assert is_part_of(path, path)
+    assert is_part_of(tmp_path / "rows.csv", tmp_path / "r*.csv")
