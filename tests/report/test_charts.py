@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from margrave.attack_risk import attack_risk
-from margrave.errors import InputError
+from margrave.errors import InputError, ReleaseError
 from margrave.provenance import FitSpec, Provenance, PublicFacts
 from margrave.release.coverage import pair_evidence
 from margrave.release.numbers import numbers_of
@@ -154,9 +154,9 @@ def test_bars_are_as_wide_as_their_bins_and_as_high_as_their_density() -> None:
         (Elapsed("left", 0, 99, since="day", edges=[20, 50]), "records per 10 days of left"),
         (Integer("rooms", 0, 4), ""),
         (Integer("year", 1950, 2029, bins=16), ""),
-        (Real("price", 0, 1e6, edges=[10, 1e3]), "Bars are equally wide, those of wider bins too."),
-        (Real("price", 0, 9, edges=[4], atoms=[0]), "Bars are equally wide, those of wider bins too."),
-        (Integer("n", 0, 9, bins=1, atoms=[5]), "Bars are equally wide, those of wider bins too."),
+        (Real("price", 0, 1e6, edges=[10, 1e3]), "records. Bars are equally wide, those of wider bins too."),
+        (Real("price", 0, 9, edges=[4], atoms=[0]), "records. Bars are equally wide, those of wider bins too."),
+        (Integer("n", 0, 9, bins=1, atoms=[5]), "records. Bars are equally wide, those of wider bins too."),
     ],
 )  # fmt: skip
 def test_the_caption_names_the_unit_or_the_equal_bars(column: Column, caption: str) -> None:
@@ -243,7 +243,7 @@ def test_the_map_has_every_pair_by_its_evidence() -> None:
     assert "<title>a, b: measured</title>" in drawn
     assert "<title>b, c: public</title>" in drawn
     assert drawn.count(": indirect</title>") == 4
-    assert "1 of 6 pairs of columns were measured together." in drawn
+    assert "1 of 6 pairs of columns was measured together." in drawn
 
 
 def test_a_matrix_shows_signs_without_color() -> None:
@@ -252,6 +252,19 @@ def test_a_matrix_shows_signs_without_color() -> None:
     assert drawn.count('class="n"') == 1
     assert "a, c: -0.25" in drawn or "c, a: -0.25" in drawn
     assert "The largest: a with b, 0.50." in drawn
+    tiny = matrix(["a", "b"], values[:2, :2] * -1e-3, title="Difference", signed=True)
+    assert "-0.00" not in tiny
+    assert "b, a: +0.00" in tiny
+
+
+def test_every_chart_with_an_axis_names_its_amount() -> None:
+    axis = Axis.of(Integer("rooms", 0, 4))
+    shares = np.full(5, 0.2)
+    drawn = bars(ColumnView("rooms", list(axis.labels), shares * 50, None, 0.0, axis=axis))
+    assert ">records</text>" in drawn
+    equal = overlay(OverlayView("rooms", axis, shares, shares))
+    assert ">share</text>" in equal
+    assert "5 values. All shares are equal." in equal
 
 
 def test_the_picture_of_the_risk_says_what_the_sentence_says() -> None:
@@ -285,7 +298,10 @@ def test_the_verdict_counts_marks_and_pairs() -> None:
         column_views(release),
     )
     assert found.mark in ("partly", "bad")
-    assert found.not_for[-1] == "Facts about a single person. No synthetic row is a real one."
+    assert found.not_for[-1] == (
+        "Facts about a single person."
+        " Synthetic rows are drawn from a model, and one may equal a real row by chance."
+    )
     assert any("Groups of few records" in t for t in found.not_for)
     seeded = fake_model.release(private=False)
     page = render(seeded)
@@ -304,3 +320,15 @@ def test_the_heading_is_public_text_in_one_line() -> None:
     for wrong in ({"title": "a\nb"}, {"office": "x" * 201}, {"date": "26.11.2026"}):
         with pytest.raises(InputError, match=f"^{next(iter(wrong))} of the report"):
             Heading(**wrong)
+
+
+def test_a_chart_without_counts_is_refused_with_the_remedy_of_the_release() -> None:
+    release = fake_model.release().without_model("the run failed")
+    assert release.plot("age").title == "age"
+    for columns, what in (
+        (("job",), "no counts and no model of job"),
+        (("age", "job"), "together"),
+    ):
+        with pytest.raises(ReleaseError, match=what) as refusal:
+            release.plot(*columns)
+        assert release.model.remedy in str(refusal.value)

@@ -116,3 +116,20 @@ def test_the_command_writes_it_and_refuses_before_it_reads(
     assert run([*call, "real.parquet", "--overwrite"]) == 2
     write_report(fake_model.release(), "page.html")
     assert STAMP not in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_a_comparison_of_one_equal_column_has_neither_pairs_nor_a_difference() -> None:
+    schema = Schema([Integer("age", 0, 99, bins=5)])
+    table = pa.table({"age": [10, 30, 50, 70] * 5})
+    page = evaluate(table, table, schema=schema).report().html
+    assert "mean total variation of pairs" not in page
+    assert "Total variation 0.0000. All shares are equal." in page
+    assert "Furthest" not in page
+
+
+def test_columns_of_tables_have_names_of_their_own(found: Evaluation) -> None:
+    heads = (
+        found.report().html.partition("<h2>Means and quartiles</h2>")[2].partition("</thead>")[0]
+    )
+    for name in ("mean, real", "mean, synthetic", "quartiles, real", "quartiles, synthetic"):
+        assert heads.count(f">{name}</th>") == 1

@@ -9,6 +9,7 @@ from fractions import Fraction
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,13 @@ from margrave.bounds.gls import Unbiased
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.marginal import LinearQuery
+from margrave.models.protocol import FittedAnswers
 from margrave.provenance import FitSpec, Provenance, PublicFacts
 from margrave.ratios import figure
 from margrave.release.beyond_bounds import beyond_bounds_words
 from margrave.release.coverage import coverage_of
 from margrave.release.numbers import numbers_of
-from margrave.report import Heading, render, write_report
+from margrave.report import Heading, page, render, write_report
 from margrave.report.charts import bars, heat
 from margrave.report.templating import unbroken
 from margrave.report.verdict import Verdict, verdict
@@ -38,9 +40,9 @@ from margrave.report.views import (
     pair_views,
 )
 from margrave.report.wording import guarantee, related
-from margrave.schema import Categorical, Integer, Real, Schema
+from margrave.schema import Categorical, Impossible, Integer, Real, Schema
 from margrave.structural_zeros import StructuralZeros
-from margrave.transcript import Answer, Measurement, PublicReading, Transcript
+from margrave.transcript import Answer, Measurement, PublicReading, PublicTotal, Transcript
 from margrave.types import FloatArray
 from margrave.unit import AddRemovePerson, ReplaceRow
 from margrave.workload import Workload
@@ -221,6 +223,9 @@ def test_seeded_noise_is_loud() -> None:
     assert "Do not publish this release" in page
     assert 'class="badge"' not in page
     assert "NOT PRIVATE" not in render(fake_model.release())
+    unkept = "The promise does not hold for this release, because its noise came from a seed."
+    assert page.index("<h2>The promise</h2>") < page.index(unkept) < page.index("no outcome is")
+    assert unkept not in render(fake_model.release())
 
 
 def test_columns_that_nothing_was_asked_of_are_told() -> None:
@@ -368,7 +373,9 @@ def test_pairs_that_the_noise_hides_are_no_use_anywhere() -> None:
     assert "a by b" not in words  # a chart would show noise
     assert [v.names for v in pair_views(release)] == [("b", "c")]
     nothing = of_release(release_of(hidden))
-    assert nothing.sentences[-1].endswith("relations can be used for none of these.")
+    assert nothing.sentences[-1] == (
+        "1 of 3 pairs of columns was measured together, and its relation cannot be used."
+    )
     assert not any("Relations" in use for use in nothing.use_for)
     whole = release_of(measurement(("a", "b", "c"), np.ones((2, 3, 2)), 40.0))
     assert related(whole.coverage)[0] == "All pairs of columns were measured together."
@@ -433,7 +440,12 @@ def test_a_pair_whose_means_by_group_are_not_reliable_is_for_counts_alone() -> N
         if counts:
             assert "some are not reliable: ward and stay." in counts[0]
             assert found.mark == "partly"
-            assert found.sentences[-1].endswith("relations can be used for none of these.")
+            assert found.sentences[-1] == (
+                "The only pair of columns was measured together, and its relation cannot be used."
+            )
+            assert counts[0].startswith(
+                "Counts by both columns of the measured pair, but not means"
+            )
 
 
 def test_a_pair_with_a_constant_or_doubtful_column_is_no_use() -> None:
@@ -467,13 +479,13 @@ def test_a_pair_with_a_doubtful_column_has_no_chart() -> None:
     pairs = [measurement(pair, related_pair, 1.0) for pair in (("a", "b"), ("b", "c"))]
     release = replace(fake_model.release(schema=schema), provenance=PLAIN)
     release = with_model(release, related_pair[:, :, None] * related_pair[None] / 1_000)
-    charts = re.compile("<h3>. by .</h3>")
+    charts = re.compile("<h4>. by .</h4>")
     clear = render(replace(release, transcript=Transcript(tuple(pairs))))
-    assert charts.findall(clear) == ["<h3>a by b</h3>", "<h3>b by c</h3>"]
+    assert charts.findall(clear) == ["<h4>a by b</h4>", "<h4>b by c</h4>"]
     pairs[1] = measurement(("b", "c"), related_pair, 60.0)
     doubtful = render(replace(release, transcript=Transcript(tuple(pairs))))
     assert "The main number of c: it is not reliable." in doubtful
-    assert charts.findall(doubtful) == ["<h3>a by b</h3>"]
+    assert charts.findall(doubtful) == ["<h4>a by b</h4>"]
 
 
 def test_a_purpose_on_a_doubtful_column_is_excepted_from_its_relations() -> None:
@@ -585,7 +597,9 @@ def test_persons_under_a_unit_of_rows_are_told_that_they_are_protected_less() ->
     told = of_persons.certificate()["several_rows"]
     assert told.startswith("A person with several rows is protected less")
     assert "patient" in told
-    assert told in "".join(read(render(of_persons)).text)
+    page = render(of_persons)
+    assert page.index(f'<p class="notice">{told}</p>') < page.index("The verdict")
+    assert "".join(read(page).text).count(told) == 2  # the other is in the certificate
     unit = replace(of_persons.account, unit=AddRemovePerson(3))
     assert "several_rows" not in replace(of_persons, account=unit).certificate()
 
@@ -616,6 +630,9 @@ def test_the_promise_is_in_plain_words_and_exact() -> None:
     assert "replace one row" in words
     assert "e^1 = 2.718" in words
     assert "right in at most 3.52 of 100" in words
+    assert "was computed from those answers. Take" in words
+    public = guarantee(account, has_public_records=True)[0]
+    assert "was computed from those answers and from public records. Take" in public
     loose = Account(ReplaceRow(), Fraction(9), 20.0, 1e-9, (), True)
     assert "does not stop an attacker" in " ".join(guarantee(loose))
 
@@ -632,3 +649,141 @@ def test_writing_it(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == first
     with pytest.raises(InputError, match=r"does not end in \.html"):
         write_report(fake_model.release(), tmp_path / "r.txt")
+
+
+class _Answers(fake_model.TableModel):
+    """Counts without a distribution."""
+
+    distribution = FittedAnswers.distribution
+
+
+def shown_words(release: Any) -> str:
+    return " ".join(" ".join(read(render(release)).text).split())
+
+
+def test_answers_without_a_distribution_are_not_said_to_have_synthetic_rows() -> None:
+    counts = np.array([[900.0, 20.0], [-30.0, 0.0]])
+    schema = Schema.coded({"a": 2, "b": 2})
+    release = replace(
+        fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3})),
+        schema=schema,
+        provenance=PLAIN,
+        model=_Answers(schema.domain, counts),
+        transcript=Transcript((measurement(("a", "b"), counts, 400.0),)),
+    )
+    found = of_release(release)
+    assert "no synthetic rows can be drawn from it" in found.sentences[0]
+    assert found.sentences[1] == "No column has a reliable main number."
+    assert found.mark == "partly"
+    assert found.use_for == ("Nothing.",)
+    assert found.not_for[-1] == "Facts about a single person."
+    assert not any("one value in all synthetic rows" in text for text in found.not_for)
+    assert "the model, from which no rows can be drawn" in shown_words(release)
+    rows = replace(release, model=fake_model.TableModel(schema.domain, np.maximum(counts, 0.0)))
+    assert found.sentences[1:] == of_release(rows).sentences
+    assert "the model, which the synthetic rows follow" in shown_words(rows)
+
+
+def test_a_release_of_a_run_that_learned_nothing_claims_no_measurement() -> None:
+    text = "[schema]\nversion = 1\n"
+    for name in ("wage", "code"):
+        text += f'[[column]]\nname = "{name}"\nkind = "real"\nlearn = true\n'
+    whole = replace(fake_model.release(), schema=Schema.from_toml(text), transcript=Transcript(()))
+    release = whole.without_model("the run failed: the noise hides the values")
+    words = shown_words(release)
+    assert "No pair of columns was measured together." in words
+    assert "All pairs of columns" not in words
+    assert "no synthetic rows, because the run failed: the noise hides the values." in words
+    assert words.count("the noise hides the values") == 2  # the other is in the certificate
+    assert "No values were learned of wage and code." in words
+    assert "Main numbers" not in words
+    assert "Nothing was asked" not in words
+    assert "records, estimated unknown" in words
+    assert of_release(release).use_for == ("Nothing.",)
+
+
+def test_a_release_without_a_model_has_no_synthetic_values_to_warn_of() -> None:
+    release = release_of(measurement(("b",), [1, 2, 3], 1.0)).without_model("the run failed")
+    assert "Nothing was asked of" not in render(release)
+
+
+def test_one_pair_and_one_column_are_singular() -> None:
+    schema = Schema.coded({"a": 2, "b": 3, "c": 2})
+    counts = np.stack([np.full((2, 3), 1_000.0), np.full((2, 3), 3_000.0)], axis=2)
+    counts[0] *= 2
+    whole = replace(fake_model.release(schema=schema), provenance=PLAIN)
+    pairs = [
+        measurement(("a", "b"), counts.sum(2), 1.0),
+        measurement(("b", "c"), counts.sum(0), 1.0),
+    ]
+    found = of_release(with_model(replace(whole, transcript=Transcript(tuple(pairs))), counts))
+    assert any("rest on the pair that was not measured together." in t for t in found.not_for)
+    alone = [
+        measurement((a,), counts.sum(axes), 1.0)
+        for a, axes in zip("abc", ((1, 2), (0, 2), (0, 1)), strict=True)
+    ]
+    found = of_release(with_model(replace(whole, transcript=Transcript(tuple(alone))), counts))
+    assert found.sentences[-1] == "No pair of columns was measured together."
+    noisy = replace(alone[0], scale=9_000.0), replace(alone[1], scale=9_000.0), alone[2]
+    found = of_release(with_model(replace(whole, transcript=Transcript(noisy)), counts))
+    assert found.sentences[0] == "The main number of 1 of 3 columns is reliable."
+
+
+def test_a_price_of_one_record_is_singular(monkeypatch: pytest.MonkeyPatch) -> None:
+    price = SimpleNamespace(rows=1, share=0.0025, unbounded=0, level=0.95, marginals=6, error=1.41)
+    monkeypatch.setattr(page, "price_view", lambda release: price)
+    words = shown_words(fake_model.release())
+    assert "That is what 1 real record drawn at random, 0.25 % of all," in words
+    assert "Equivalent sample size" in words
+
+
+def test_bounds_that_are_all_useless_name_a_reason_only_if_there_is_none() -> None:
+    release = release_of(measurement(("a", "b", "c"), np.ones((2, 3, 2)), 4_000.0))
+    words = shown_words(with_model(release, np.ones((2, 3, 2))))
+    assert "none has a bound below 2." in words
+    assert "The first of them: measured" not in words
+
+
+def test_public_lines_are_not_counted_as_questions() -> None:
+    single = measurement(("a",), [100, 200], 1.0)
+    release = replace(release_of(single), transcript=Transcript((PublicTotal(300), single)))
+    assert "Measurements: 1 question<" in render(release)
+    assert "Lines at 0 % of the budget are public" in render(release)
+    assert "Lines at 0 % of the budget" not in render(release_of(single))
+
+
+def test_a_long_table_names_the_values_that_it_leaves_out() -> None:
+    schema = Schema.coded({"a": 2_001, "b": 2})
+    counts = np.full((2_001, 2), -0.2)
+    entry = measurement(("a",), np.zeros(2_001), 1.0)
+    release = replace(
+        fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3})),
+        schema=schema,
+        model=_Answers(schema.domain, counts),
+        transcript=Transcript((entry,)),
+        provenance=PLAIN,
+    )
+    drawn = render(release)
+    assert "The first 2,000 of 2,001 values" in drawn
+    assert ">-0<" not in drawn
+    assert "All 2 values" in drawn
+
+
+def test_a_constraint_is_named_beside_the_columns() -> None:
+    columns = [Categorical("a", ["x", "y"]), Categorical("b", ["x", "y"])]
+    counts = np.array([[5.0, 5.0], [5.0, 0.0]])
+    plain, ruled = (
+        replace(
+            fake_model.release(schema=Schema.coded({"a": 2, "b": 2, "c": 3})),
+            schema=schema,
+            model=fake_model.TableModel(schema.domain, counts),
+            transcript=Transcript((measurement(("a", "b"), counts, 1.0),)),
+            provenance=PLAIN,
+        )
+        for schema in (
+            Schema(columns),
+            Schema(columns, constraints=[Impossible({"a": "y", "b": "y"})]),
+        )
+    )
+    assert "The schema rules out" not in shown_words(plain)
+    assert "no synthetic row has one: impossible (a, b)." in shown_words(ruled)

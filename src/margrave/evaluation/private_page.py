@@ -123,12 +123,16 @@ def _tiles(found: Evaluation) -> list[tuple[str, str]]:
         ("real rows", f"{found.real_rows:,}"),
         ("synthetic rows", f"{found.synthetic_rows:,}"),
         ("mean total variation of columns", f"{found.mean_one_way:.4f}"),
-        ("mean total variation of pairs", f"{found.mean_two_way:.4f}"),
+        *(
+            [("mean total variation of pairs", f"{found.mean_two_way:.4f}")]
+            if found.two_way
+            else []
+        ),
         (
             f"workload error over {counted(len(found.errors), 'marginal')} (0 to 2)",
             f"{found.workload_error:.4f}",
         ),
-        ("real rows in a random sample that is as accurate", matching),
+        ("random sample that is as accurate, as a share of the real rows", matching),
         ("largest error of a count, as a share of all rows", _share(found.queries.largest)),
     ]
 
@@ -143,7 +147,9 @@ def _columns(found: Evaluation) -> list[dict[str, Any]]:
                 "name": c.name,
                 "chart": overlay(view),
                 "total_variation": f"{c.total_variation:.4f}",
-                "furthest": f"{c.value}: {_share(c.real_share)} real, {_share(c.synthetic_share)} synthetic",
+                "furthest": f"Furthest: {c.value}: {_share(c.real_share)} real, {_share(c.synthetic_share)} synthetic."
+                if c.total_variation
+                else "All shares are equal.",
                 "values": [
                     (label, _share(float(p)), _share(float(q)))
                     for label, p, q in zip(axis.labels, view.real, view.synthetic, strict=True)

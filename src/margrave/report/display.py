@@ -81,13 +81,18 @@ class Chart:
         clique = release.schema.domain.clique(names)
         if len(clique) != len(names):
             raise InputError(f"Column {names[0]!r} is given twice.", remedy="Give two columns.")
+        remedy = release.model.remedy or "Fit one to its answers: release.refit('graphical')."
         if len(clique) == 1:
-            return Chart(clique[0], _standing_alone(bars(column_view(release, clique[0]))))
+            column = column_view(release, clique[0])
+            if column.model is None and column.measured is None:
+                raise ReleaseError(
+                    f"The release has no counts and no model of {clique[0]}.", remedy=remedy
+                )
+            return Chart(clique[0], _standing_alone(bars(column)))
         view = pair_view(release, clique)
         if view is None:
             raise ReleaseError(
-                f"The release has no model of {' and '.join(clique)} together.",
-                remedy="Fit one to its answers: release.refit('graphical').",
+                f"The release has no model of {' and '.join(clique)} together.", remedy=remedy
             )
         return Chart(" by ".join(clique), _standing_alone(heat(view)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
@@ -30,6 +31,7 @@ from margrave.report.views import (
     bound_views,
     column_views,
     doubtful_categories,
+    has_rows,
     pair_views,
     posterior_view,
     price_view,
@@ -39,15 +41,18 @@ from margrave.report.wording import (
     contradicted,
     guarantee,
     limits,
+    named,
     nothing_asked,
     public_words,
     related,
     statistic_words,
     uncertain,
 )
-from margrave.transcript import Entry
+from margrave.schema.constraints import name_of
+from margrave.transcript import Entry, PublicReading, PublicTotal
 
 _MAX_ROWS = 2000
+_PUBLIC_ENTRIES = PublicReading, PublicTotal
 
 
 def render(release: Release, heading: Heading | None = None) -> str:
@@ -64,7 +69,7 @@ def render(release: Release, heading: Heading | None = None) -> str:
     facts, views = release.certificate(), column_views(release)
     numbers = numbers_of(release.schema, release.transcript, release.model, LEVEL)
     entries, debits = release.transcript.entries, release.account.debits
-    account = release.account
+    account, found = release.account, verdict(release, numbers, views)
     return str(
         environment()
         .get_template("release.html")
@@ -72,22 +77,26 @@ def render(release: Release, heading: Heading | None = None) -> str:
             heading=heading,
             facts_of_heading=_heading(heading, facts),
             facts=facts,
+            weaknesses=[facts[key] for key in ("large_delta", "several_rows") if key in facts],
             level=LEVEL,
-            verdict=verdict(release, numbers, views),
-            alarms=_alarms(release),
+            verdict=found,
+            alarms=_alarms(release, found.sentences),
             main_numbers=headlines(numbers),
             column_notes=_column_notes(release),
+            model_words=_model_words(release),
             empty_codes=facts.get("empty_codes", ""),
             statistic=statistic_words,
             columns=_columns(release, views, numbers),
             pairs=_pairs(release, numbers),
-            promise=guarantee(account),
+            promise=guarantee(account, has_public_records=_public(facts) is not None),
             risk=risk(attack_risk(account.rho_budget, threshold_delta=account.threshold_delta)),
             limits=_limits(release, facts),
             public=_public(facts),
             tiles=_tiles(release, facts),
             steps=_steps(release),
             steps_left_out=max(len(entries) - _MAX_ROWS, 0),
+            questions=counted(sum(not isinstance(e, _PUBLIC_ENTRIES) for e in entries), "question"),
+            has_public_steps=any(isinstance(e, _PUBLIC_ENTRIES) for e in entries),
             left_out=account.left_out,
             bounds=_bounds(release),
             posterior=posterior_view(release),
@@ -113,15 +122,24 @@ def _heading(heading: Heading, facts: Mapping[str, Any]) -> list[tuple[str, str]
     return [(name, value) for name, value in stated if value]
 
 
-def _alarms(release: Release) -> list[str]:
+def _alarms(release: Release, sentences: Sequence[str]) -> list[str]:
+    if release.no_model:
+        return []
     found = []
     if release.unmeasured_columns:
         found.append(nothing_asked(release.unmeasured_columns))
-    if release.no_model:
-        found.append(f"This release has no model: {release.no_model}. {release.model.remedy}")
-    elif misfits := release.misfit:
+    if misfits := release.misfit:
         found.append(contradicted(misfits))
-    return found
+    return [text for text in found if text not in sentences]
+
+
+def _model_words(release: Release) -> str:
+    """Return what the bars of the model are, in words; empty without a model."""
+    if release.no_model:
+        return ""
+    if has_rows(release):
+        return "the model, which the synthetic rows follow"
+    return "the model, from which no rows can be drawn"
 
 
 def _column_notes(release: Release) -> list[str]:
@@ -129,7 +147,20 @@ def _column_notes(release: Release) -> list[str]:
     ignored = f"Columns of the table that are not in the release: {names}." if names else ""
     learned = learned_bounds(release.schema)
     beyond = f"The bounds of some columns were learned. {values_beyond_words()}" if learned else ""
-    return [note for note in (ignored, beyond) if note]
+    to_learn = [c.name for c in release.schema.to_learn]
+    unlearned = (
+        f"No values were learned of {named(to_learn)}. The release has no numbers of"
+        f" {'it' if len(to_learn) == 1 else 'them'}."
+        if to_learn
+        else ""
+    )
+    constraints = [name_of(c) for c, _ in release.schema.constraint_zeros]
+    ruled_out = (
+        f"The schema rules out combinations of values, and no synthetic row has one: {', '.join(constraints)}."
+        if constraints and has_rows(release)
+        else ""
+    )
+    return [note for note in (ignored, unlearned, ruled_out, beyond) if note]
 
 
 def _columns(
@@ -163,6 +194,7 @@ def _columns(
                 "doubts": [*uncertain(own), *remedy],
                 "numbers": [n for n in own if n.low is not None and not n.is_of_category],
                 "counts": _counts(view),
+                "values": len(view.labels),
             }
         )
     return found
@@ -178,7 +210,7 @@ def _note(release: Release, view: ColumnView) -> str:
 
 def _counts(view: ColumnView) -> list[tuple[str, str, str]]:
     model, measured = (
-        [""] * len(view.labels) if values is None else [f"{v:,.0f}" for v in values]
+        ["-"] * len(view.labels) if values is None else [f"{v:z,.0f}" for v in values]
         for values in (view.model, view.measured)
     )
     return list(zip(view.labels, model, measured, strict=True))[:_MAX_ROWS]
@@ -211,10 +243,9 @@ def _pairs(release: Release, numbers: Sequence[ColumnNumber]) -> dict[str, Any] 
 
 
 def _limits(release: Release, facts: Mapping[str, Any]) -> list[str]:
-    several = [facts[key] for key in ("large_delta", "several_rows") if key in facts]
     passed = conditions(facts["preconditions"], len(release.schema.columns))
     cited = public_words(facts["schema"].get("sources", {}))
-    return [*several, *facts.get("vouched", []), passed, *cited, *limits(release.account)]
+    return [*facts.get("vouched", []), passed, *cited, *limits(release.account)]
 
 
 def _public(facts: Mapping[str, Any]) -> dict[str, str] | None:
@@ -234,11 +265,15 @@ def _tiles(release: Release, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     rho, transcript = facts["rho"], release.transcript
     share = quotient(rho["spent"]["decimal"], rho["budget"]["decimal"])
     choices = len(transcript.selections) + len(transcript.query_selections)
+    is_unknown = math.isinf(transcript.total_deviation())
     return [
         ("epsilon", f"{facts['epsilon']:.4g}"),
         ("delta", f"{facts['delta']:.3g}"),
         (f"rho spent, {percent(share, '.4g')} of the budget", f"{rho['spent']['decimal']:.4g}"),
-        ("records" if facts["size_is_public"] else "records, estimated", f"{facts['size']:,.0f}"),
+        (
+            "records" if facts["size_is_public"] else "records, estimated",
+            "unknown" if is_unknown else f"{facts['size']:,.0f}",
+        ),
         ("columns", str(facts["schema"]["columns"])),
         ("noisy marginals", str(len(transcript.measurements))),
         ("noisy single counts", str(len(transcript.answers))),
@@ -272,13 +307,14 @@ def _bounds(release: Release) -> dict[str, Any] | None:
         return None
     informative = [b for b in views if b.tells]
     words = (
-        f"Of the {counted(len(views), 'marginal')} of the workload, and of fewer columns, {len(informative):,}"
-        f" {'has' if len(informative) == 1 else 'have'} a bound"
-        " below 2."
+        f"Of the {counted(len(views), 'marginal')} of the workload, and of fewer columns,"
+        f" {f'{len(informative):,}' if informative else 'none'}"
+        f" {'have' if len(informative) > 1 else 'has'} a bound below 2."
     )
     if 0 < len(informative) < len(views):
-        words += " No useful bound exists for the other marginals."
-    if not informative:
+        others = "marginal" if len(views) - len(informative) == 1 else "marginals"
+        words += f" No useful bound exists for the other {others}."
+    if views[0].share is None:
         words += f" The first of them: {views[0].how}."
     return {
         "words": words,
@@ -298,7 +334,7 @@ def _price(release: Release) -> str:
     return (
         f"With probability {price.level:g} the mean error of the workload's"
         f" {counted(price.marginals, 'marginal')}{without} is at most {price.error:.3g} (0 to 2)."
-        f" That is what {price.rows:,} real records drawn at random,"
+        f" That is what {counted(price.rows, 'real record')} drawn at random,"
         f" {percent(price.share)} of all, would be off by if they were published as they are, without any privacy."
         " Bounds are several times larger than errors, so the release is usually worth many times as many records."
     )

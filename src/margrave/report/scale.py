@@ -92,7 +92,7 @@ class Scale:
         return not lengths.size or bool(np.ptp(lengths) <= 0.02 * lengths.max())
 
     def caption(self, amount: str, name: str) -> str:
-        """Return what the heights are, in words, if they are not simply the records of equal bins.
+        """Return what the heights are, in words; empty for the amounts of equal bins.
 
         Args:
             amount: What is counted, such as "records".
@@ -100,7 +100,7 @@ class Scale:
         """
         if self.unit:
             return f"{amount} per {self.unit} of {name}"
-        return "" if self.linear else "Bars are equally wide, those of wider bins too."
+        return "" if self.linear else f"{amount}. Bars are equally wide, those of wider bins too."
 
     def ticks(self, margin: float = 0.0) -> list[Tick]:
         """Return ticks that do not overlap, the missing state not among them.

@@ -17,8 +17,16 @@ from margrave.release.purpose_verdicts import (
     purpose_verdicts,
     with_doubtful_means,
 )
-from margrave.report.views import ColumnView, doubtful_categories
-from margrave.report.wording import all_measured, contradicted, named, nothing_asked, pair_words
+from margrave.report.views import LEVEL, ColumnView, doubtful_categories, has_rows
+from margrave.report.wording import (
+    all_measured,
+    contradicted,
+    measured_pairs,
+    named,
+    none_measured,
+    nothing_asked,
+    pair_words,
+)
 from margrave.types import Attribute, Clique
 from margrave.unit import rows_per_person
 
@@ -29,7 +37,7 @@ class Verdict:
 
     Args:
         mark: "good", "partly" or "bad", for the color.
-        sentences: One or two sentences.
+        sentences: One to three sentences.
         use_for: Uses that the noisy answers support.
         not_for: Uses that they do not support.
     """
@@ -54,12 +62,12 @@ def verdict(
     good = [n.column for n in main if n.reliable]
     doubtful = [n.column for n in main if not n.reliable]
     purposes = purpose_verdicts(release, numbers)
-    constant = [v.name for v in views if v.has_one_value]
+    constant = [v.name for v in views if v.has_one_value and has_rows(release)]
     pairs = _Pairs.of(release, purposes, constant, doubtful_categories(numbers))
     return Verdict(
         _mark(release, len(good), len(main), pairs),
         _sentences(release, len(good), len(main), pairs),
-        tuple(_use_for(release, good, purposes, pairs)),
+        tuple(_use_for(release, good, purposes, pairs)) or ("Nothing.",),
         tuple(_not_for(release, doubtful, purposes, pairs, views)),
     )
 
@@ -139,7 +147,7 @@ class _Pairs:
 def _mark(release: Release, good: int, columns: int, pairs: _Pairs) -> str:
     if not release.account.private or release.no_model or release.misfit:
         return "bad"
-    whole = len(pairs.usable) == pairs.coverage.pairs
+    whole = has_rows(release) and len(pairs.usable) == pairs.coverage.pairs
     return "good" if good == columns and whole and not release.unmeasured_columns else "partly"
 
 
@@ -148,29 +156,48 @@ def _sentences(release: Release, good: int, columns: int, pairs: _Pairs) -> tupl
         return ("Do not publish this release: its noise came from a seed, which is for tests.",)
     if release.no_model:
         return (
-            f"This release has no synthetic rows yet: {release.no_model}.",
+            f"This release has no model and no synthetic rows, because {release.no_model}.",
             release.model.remedy,
         )
     if release.misfit:
         return (contradicted(release.misfit), "Do not use the synthetic rows for these columns.")
-    of_all = "all" if good == columns else f"{good} of {columns}"
-    first = f"The main numbers of {of_all} columns are reliable."
-    coverage, usable = pairs.coverage, len(pairs.usable)
-    were = "was" if coverage.measured == 1 else "were"
-    if not coverage.pairs:
-        return (first,)
-    if usable < coverage.measured:
-        return (
-            first,
-            f"{coverage.measured:,} of {counted(coverage.pairs, 'pair')} of columns {were} measured together, and"
-            f" relations can be used for {f'{usable:,}' if usable else 'none'} of these.",
-        )
-    if coverage.measured == coverage.pairs:
-        return (first, all_measured())
+    without = () if has_rows(release) else (_answers_alone(),)
+    return (*without, _of_columns(good, columns), *_of_pairs(pairs.coverage, len(pairs.usable)))
+
+
+def _answers_alone() -> str:
     return (
-        first,
-        f"Relations can be used for the {coverage.measured:,} of {coverage.pairs:,} pairs of columns that {were}"
-        " measured together.",
+        "This release holds noisy answers only, and no synthetic rows can be drawn from it. A refit makes a model at no"
+        " further cost: margrave refit --fit graphical."
+    )
+
+
+def _of_columns(good: int, columns: int) -> str:
+    if not good:
+        return "No column has a reliable main number."
+    if good == columns:
+        return "The main numbers of all columns are reliable."
+    if good == 1:
+        return f"The main number of 1 of {columns} columns is reliable."
+    return f"The main numbers of {good} of {columns} columns are reliable."
+
+
+def _of_pairs(coverage: Coverage, usable: int) -> tuple[str, ...]:
+    measured, pairs = coverage.measured, coverage.pairs
+    if not pairs:
+        return ()
+    if not measured:
+        return (none_measured(),)
+    were = "was" if measured == 1 else "were"
+    if usable < measured:
+        of_all = "The only pair" if pairs == 1 else f"{measured:,} of {pairs:,} pairs"
+        of_these = f"relations can be used for {f'{usable:,}' if usable else 'none'} of these"
+        usable_words = "its relation cannot be used" if measured == 1 else of_these
+        return (f"{of_all} of columns {were} measured together, and {usable_words}.",)
+    if measured == pairs:
+        return (all_measured(),)
+    return (
+        f"Relations can be used for the {measured:,} of {pairs:,} pairs of columns that {were} measured together.",
     )
 
 
@@ -184,18 +211,18 @@ def _use_for(
         found.append(f"Counts, shares and averages of single columns: {named(good, 12)}.")
     usable, measured = pairs.usable, pairs.coverage.measured
     if usable and len(usable) == measured:
-        found.append(f"Relations of the {counted(measured, 'measured pair')}, which the map shows.")
+        found.append(f"Relations of the {measured_pairs(measured)}, which the map shows.")
     elif usable:
         found.append(
             f"Relations of {len(usable):,} of the {counted(measured, 'measured pair')}: {pair_words(usable)}."
         )
     if few := pairs.rough:
-        of_all = "all" if len(few) == measured else f"{len(few):,} of the"
+        some = "" if len(few) == measured else f"{len(few):,} of "
         found.append(
-            f"Counts by both columns of {of_all} {counted(measured, 'measured pair')}, but not means by group, of which"
+            f"Counts by both columns of {some}the {measured_pairs(measured)}, but not means by group, of which"
             f" some are not reliable: {pair_words(few)}. Take these from margrave numbers --by, which marks them."
         )
-    if not release.no_model:
+    if has_rows(release):
         found.append("Developing and testing programs before they run on the real rows.")
     return found
 
@@ -209,7 +236,7 @@ def _not_for(
 ) -> list[str]:
     coverage = pairs.coverage
     found = [p.words for p in purposes if not p.serves]
-    if silent := release.unmeasured_columns:
+    if not release.no_model and (silent := release.unmeasured_columns):
         found.append(nothing_asked(silent))
     if most := rows_per_person(release.account.unit):
         found.append(
@@ -229,14 +256,20 @@ def _not_for(
         )
     found += pairs.not_related()
     if indirect := coverage.pairs - coverage.measured:
+        were_not = (
+            "the pair that was not"
+            if indirect == 1
+            else f"one of the {indirect:,} pairs that were not"
+        )
         found.append(
-            f"Means or shares by group, correlations and regressions that rest on one of the {indirect:,} pairs"
-            " that were not measured together."
+            f"Means or shares by group, correlations and regressions that rest on {were_not} measured together."
         )
     if errors := [v.error for v in views if v.measured is not None]:
+        error = float(np.median(errors))
         found.append(
-            f"Groups of few records: a count is off by up to about {float(np.median(errors)):,.0f}"
-            " through noise alone."
+            f"Groups of few records: with probability {LEVEL:g} noise alone puts a count off by at most about"
+            f" {error:{',.0f' if error >= 1 else '.1g'}}."
         )
-    found.append("Facts about a single person. No synthetic row is a real one.")
+    rows = " Synthetic rows are drawn from a model, and one may equal a real row by chance."
+    found.append(f"Facts about a single person.{rows * has_rows(release)}")
     return found

@@ -61,6 +61,15 @@ class OverlayView:
     synthetic: FloatArray
 
 
+def has_rows(release: Release) -> bool:
+    """Return True if synthetic rows can be drawn from the release."""
+    try:
+        release.model.distribution()
+    except ReleaseError:
+        return False
+    return True
+
+
 def column_views(release: Release) -> list[ColumnView]:
     """Return one view per column, in the schema's order; none of a column that a failed run did not learn."""
     schema = release.schema

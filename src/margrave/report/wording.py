@@ -16,12 +16,18 @@ from margrave.release.diagnostics import Misfit
 from margrave.types import Attribute, Clique
 
 
-def guarantee(account: Account) -> list[str]:
-    """Return paragraphs on the exact privacy guarantee, the second of them on attacks."""
+def guarantee(account: Account, *, has_public_records: bool = False) -> list[str]:
+    """Return paragraphs on the exact privacy guarantee, the second of them on attacks.
+
+    Args:
+        account: The account of the release.
+        has_public_records: Whether the release rests on a public table too.
+    """
     odds = math.exp(min(account.epsilon, 700.0))
+    sources = "those answers and from public records" if has_public_records else "those answers"
     return [
-        "The rows of the table were read only through counts with random noise added and through choices made with"
-        " random noise; everything on this page and in the synthetic rows was computed from those answers."
+        "The rows of the table were read only through counts and sums with random noise added and through choices made"
+        f" with random noise. Everything on this page and in the synthetic rows was computed from {sources}."
         f" Take any two tables that differ like this: {account.unit}. Whatever anyone computes from this release, no"
         f" outcome is more than e^{_number(account.epsilon)} = {_number(odds)} times as probable under one of them as"
         f" under the other, plus {_number(account.delta)}.",
@@ -153,8 +159,10 @@ def statistic_words(n: ColumnNumber) -> str:
         "q25": "lower quartile",
         "q50": "median",
         "q75": "upper quartile",
+        "q95": "95 % quantile",
+        "missing": "share of missing values",
     }
-    return {**names, "q95": "95 % quantile"}.get(n.statistic, n.statistic)
+    return names.get(n.statistic, n.statistic)
 
 
 def unreliable(n: ColumnNumber) -> str:
@@ -175,6 +183,20 @@ def unreliable(n: ColumnNumber) -> str:
 def all_measured() -> str:
     """Return the sentence on a release in which no pair of columns is missing."""
     return "All pairs of columns were measured together."
+
+
+def none_measured() -> str:
+    """Return the sentence on a release in which no marginal has two columns."""
+    return "No pair of columns was measured together."
+
+
+def measured_pairs(number: int) -> str:
+    """Return the measured pairs of columns in words; a single one has no number.
+
+    >>> measured_pairs(1), measured_pairs(2)
+    ('measured pair', '2 measured pairs')
+    """
+    return "measured pair" if number == 1 else f"{number:,} measured pairs"
 
 
 def related(found: Coverage) -> list[str]:
@@ -206,7 +228,7 @@ def related(found: Coverage) -> list[str]:
     public = ", or what the public table says" if found.public else ""
     were = "was" if found.measured == 1 else "were"
     if not (found.measured or found.in_part or found.public):
-        return sentences  # all columns are named above, and there is nothing to hold a relation
+        return sentences or [none_measured()]
     sentences.append(
         f"Of the {counted(found.pairs, 'pair')} of columns {found.measured:,} {were} measured together.{more} The"
         f" others hold only indirect relations, by way of other columns{public}: means or shares by group that rest on"
@@ -222,9 +244,10 @@ def hidden_words(found: Coverage) -> str:
     'The noise exceeds the average cell of 1 of the 2 measured pairs, which hides its relation: age and sex'
     """
     whose = "its relation" if len(found.hidden) == 1 else "their relations"
+    some = f"{len(found.hidden):,} of the " if found.measured > 1 else "the "
     return (
-        f"The noise exceeds the average cell of {len(found.hidden):,} of the"
-        f" {counted(found.measured, 'measured pair')}, which hides {whose}: {pair_words(found.hidden)}"
+        f"The noise exceeds the average cell of {some}{measured_pairs(found.measured)}, which hides {whose}:"
+        f" {pair_words(found.hidden)}"
     )
 
 

@@ -108,6 +108,8 @@ class _Chart:
     @staticmethod
     def shares_text(view: OverlayView) -> str:
         furthest = int(np.argmax(np.abs(view.real - view.synthetic)))
+        if view.real[furthest] == view.synthetic[furthest]:
+            return f"{counted(len(view.axis.labels), 'value')}. All shares are equal."
         return (
             f"{counted(len(view.axis.labels), 'value')}. The largest difference is at {view.axis.labels[furthest]}:"
             f" {percent(float(view.real[furthest]), '.3g')} real,"
@@ -176,10 +178,10 @@ class _Chart:
         scale = Scale.of(self.axis, on_line, wide)
         places = list(zip(on_line, scale.starts + left, scale.widths, scale.sizes, strict=True))
         caption = scale.caption(amount.words, cut(name, 150.0))
-        height, head = 132, 30 if caption else 14
+        height, head = 132, 30
         base = head + height
         top = max([1e-12, *(s.ends(g)[2] / size for s in series for g, _, _, size in places)])
-        parts = [text(0, 10, caption, "t", "start")] if caption else []
+        parts = [text(0, 10, caption or amount.words, "t", "start")]
         for level in _levels(top):
             y = base - _fit(level, top, height)
             parts.append(element("path", class_="g", d=f"M{left:.0f} {y:.1f}H{self.width}"))

@@ -127,7 +127,7 @@ def matrix(
     def cell(i: int, j: int, x: float, y: float, side: float) -> Markup:
         value = float(values[i, j])
         words = tooltip(
-            f"{names[i]}, {names[j]}: {value:+.2f}"
+            f"{names[i]}, {names[j]}: {value:+z.2f}"
             if signed
             else f"{names[i]}, {names[j]}: {value:.2f}"
         )
@@ -145,7 +145,7 @@ def matrix(
         if furthest is None
         else (
             f"The largest: {names[furthest[0]]} with {names[furthest[1]]},"
-            f" {float(values[furthest[0], furthest[1]]):.2f}."
+            f" {float(values[furthest[0], furthest[1]]):z.2f}."
         )
     )
     return _triangle(names, cell, title, f"{counted(len(pairs), 'pair')} of columns. {described}")
@@ -173,7 +173,8 @@ def pair_map(names: Sequence[Attribute], evidence: Mapping[Clique, str]) -> Mark
 
     measured = sum(kind == "measured" for kind in evidence.values())
     pairs = len(names) * (len(names) - 1) // 2
-    described = f"{measured:,} of {counted(pairs, 'pair')} of columns were measured together."
+    were = "was" if measured == 1 else "were"
+    described = f"{measured:,} of {counted(pairs, 'pair')} of columns {were} measured together."
     return _triangle(names, cell, "Map of all pairs of columns", described)
 
 

@@ -64,13 +64,13 @@ def drawing(
 def count_text(value: float) -> str:
     """Return a count in few characters.
 
-    >>> count_text(999.0), count_text(12_345.0), count_text(2.5e6)
-    ('999', '12.3k', '2.5M')
+    >>> count_text(-0.4), count_text(999.0), count_text(12_345.0), count_text(2.5e6)
+    ('0', '999', '12.3k', '2.5M')
     """
     for limit, unit, divisor in ((1e9, "G", 1e9), (1e6, "M", 1e6), (1e4, "k", 1e3)):
         if abs(value) >= limit:
             return f"{value / divisor:.3g}{unit}"
-    return f"{value:,.0f}"
+    return f"{value:z,.0f}"
 
 
 def _plain(value: object) -> object:
