@@ -6,6 +6,7 @@ import re
 import time
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,9 @@ pytest.importorskip("starlette")
 from margrave.schema import Integer, Learn, Schema
 from margrave.unit import AddRemovePerson
 from tests.support.studio import STATED, Studio, write_table
+
+#: A budget page that is left as it is.
+BUDGET = {"epsilon": "9", "rows": "400", "delta": "1e-9", "cap_epsilon": "5"}
 
 
 def test_codes_that_mean_missing_and_bin_edges_are_fields_of_a_card(tmp_path: Path) -> None:
@@ -48,7 +52,7 @@ def test_codes_that_mean_missing_and_bin_edges_are_fields_of_a_card(tmp_path: Pa
     assert (stated.edges, stated.missing) == ((18, 65), True)
     assert schema.sources["age"].missing_codes == ("-9", "999")
     studio.post("/purposes")
-    studio.to_confirm()
+    assert "0 to 110, bin edges 18, 65, (missing) for -9, 999" in studio.to_confirm().text
     (counted,) = studio.wait(studio.project.check)["columns"]
     assert counted[:3] == ["age", int((age == -9).sum()), 0]
 
@@ -99,12 +103,16 @@ def test_a_column_that_may_identify_persons_is_asked_about_first(tmp_path: Path)
 def test_a_person_column_is_settled(studio: Studio) -> None:
     studio.read()
     studio.post("/columns", **STATED)
-    assert "persons" in studio.get("/unit").text
+    page = studio.get("/unit").text
+    noted = page.index("<b>NOT PRIVATE</b>, about patient_id: 200 persons, with 2 rows at most.")
+    assert noted > page.index("</fieldset>\n<p class="), "it is seen before persons are chosen"
     studio.post("/unit", protects="persons", person="patient_id", max_rows="2")
     schema = studio.project.schema()
     assert schema.person == "patient_id"
     assert "patient_id" not in schema.ignore
     assert studio.project.planned().unit == AddRemovePerson(2)
+    studio.post("/purposes")
+    assert "is protected less" not in studio.to_confirm().text
 
 
 def test_open_columns_stay_open(studio: Studio) -> None:
@@ -189,3 +197,112 @@ def test_hours_and_weekdays_have_cards_of_their_own(tmp_path: Path) -> None:
     assert studio.post("/unit", protects="rows").path == "/purposes"
     schema = Schema.load(studio.project.schema_file)
     assert {c.name for c in schema.columns} == {"seen", "seen.weekday", "ward"}
+
+
+def test_a_form_of_another_table_is_refused(studio: Studio, tmp_path: Path) -> None:
+    other = pa.table({"town": ["a", "b"] * 60, "pay": list(range(1000, 1120))})
+    pyarrow.csv.write_csv(other, tmp_path / "pay.csv")
+    studio.read()
+    form: dict[str, str] = {}
+    steps = {"/columns": STATED, "/unit": {"protects": "rows"}, "/purposes": {}, "/budget": BUDGET}
+    for path, answers in steps.items():
+        found = re.search(r'name="fingerprint" value="(\w+)"', studio.get(path).text)
+        assert found is not None
+        form[path] = found[1]
+        assert studio.post(path, **answers, fingerprint=found[1]).code == 200
+    studio.post("/table", table="pay.csv")
+    studio.wait(studio.project.reading)
+    studio.project.change(reached="confirm")
+    before = studio.project.settings
+    for path, answers in steps.items():
+        page = studio.post(path, **answers, fingerprint=form[path])
+        assert page.code == 422
+        assert "have changed since this form was opened" in page.text
+    for part, path in (("/columns/save?column=0", "/columns"), ("/budget/plan", "/budget")):
+        page = studio.post(part, **steps[path], fingerprint=form[path])
+        assert "have changed since this form was opened" in page.text
+    assert studio.project.settings == before
+
+
+def test_a_form_of_columns_that_are_read_again_is_refused(studio: Studio, tmp_path: Path) -> None:
+    studio.read()
+    found = re.search(r'name="fingerprint" value="(\w+)"', studio.get("/columns").text)
+    assert found is not None
+    pyarrow.csv.write_csv(pa.table({"pay": [i % 40 for i in range(120)]}), tmp_path / "visits.csv")
+    studio.read()
+    page = studio.post("/columns", **STATED, fingerprint=found[1])
+    assert (page.code, studio.project.settings.answers) == (422, {})
+
+
+def test_a_purpose_of_a_column_that_is_left_out_is_marked_and_kept(studio: Studio) -> None:
+    studio.settle(**STATED)
+    studio.post("/purposes", add="yes", text="mean stay by ward")
+    studio.post("/columns", **{**STATED, "0__way": "out"})
+    page = studio.post("/unit", protects="rows")
+    assert "There is no column 'ward'." in unescape(page.text)
+    page = studio.post("/purposes")
+    assert (page.code, "Remove the purpose" in page.text) == (422, True)
+    assert "'mean stay by ward' does not fit the columns" in unescape(page.text)
+    assert studio.get("/budget").path == "/purposes"
+    studio.post("/columns", **STATED)
+    assert "There is no column" not in studio.post("/unit", protects="rows").text
+    assert studio.post("/purposes").path == "/budget"
+    assert studio.project.settings.purposes == ("mean stay by ward",)
+
+
+def test_a_regression_is_chosen_for_columns_of_any_name(tmp_path: Path) -> None:
+    table = {"pay in euro": [i % 40 for i in range(120)], "<b>": [3, 5, 8, 9] * 30}
+    pyarrow.csv.write_csv(pa.table(table), tmp_path / "visits.csv")
+    studio = Studio(tmp_path)
+    studio.settle()
+    form = {"add": "yes", "kind": "ols", "outcome": "pay in euro"}
+    page = studio.post("/purposes", **form, by="")
+    assert (page.code, "needs a second column" in page.text) == (422, True)
+    assert studio.post("/purposes", **form, by="<b>").code == 200
+    assert studio.project.settings.purposes == ("ols Q('pay in euro') ~ Q('<b>')",)
+
+
+def test_a_folder_that_cannot_be_shown_whole(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    page = studio.post("/table", table="empty")
+    assert "There is no file in the folder" in page.text
+    listed = list(tmp_path.iterdir())
+    damaged = tmp_path / "st\udce4dte.csv"
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter([*listed, damaged]))
+    page = studio.get("/table")
+    assert (page.code, "visits.csv" in page.text, "dte.csv" in page.text) == (200, True, False)
+
+    def deny(_: Path) -> Any:
+        raise PermissionError
+
+    monkeypatch.setattr(studio.project, "latest", lambda: 0)
+    monkeypatch.setattr(Path, "iterdir", deny)
+    page = studio.get("/table?at=empty")
+    assert (page.code, "cannot be listed" in page.text) == (422, True)
+
+
+def test_words_of_other_programs_are_not_on_a_page(studio: Studio, tmp_path: Path) -> None:
+    studio.read()
+    studio.post("/columns", **STATED)
+    assert "unit=" not in unescape(studio.get("/unit").text)
+    (tmp_path / "same.csv").write_text("a,b\n" + "1,x\n" * 50)
+    studio.post("/table", table="same.csv")
+    for _ in range(200):
+        if not studio.project.reading().is_open:
+            break
+        time.sleep(0.02)
+    page = studio.get("/columns")
+    assert (page.code, "Choose another table." in page.text) == (422, True)
+    assert "schema by hand" not in page.text
+
+
+def test_the_number_of_rows_of_a_person_matters_for_persons_alone(studio: Studio) -> None:
+    studio.read()
+    studio.post("/columns", **STATED)
+    persons = {"protects": "persons", "person": "patient_id"}
+    for text in ("", "2.7", "many", "0"):
+        page = studio.post("/unit", **persons, max_rows=text)
+        assert (page.code, "The number of rows per person" in page.text) == (422, True)
+    assert studio.post("/unit", protects="rows", max_rows="").path == "/purposes"

@@ -144,7 +144,7 @@ def test_an_error_shows_no_text_of_it(
     monkeypatch.setattr(Project, "datasets", fail)
     answer = inside.get("/ledger")
     seen = capsys.readouterr()
-    assert answer.code == 500
+    assert (answer.code, answer.text) == (500, Guard.failure_text)
     assert "Canary" not in answer.text + seen.err + seen.out
     assert "ValueError" in seen.err
     assert "test_guard.py" in seen.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from pathlib import Path
 
@@ -108,6 +109,7 @@ def test_next_years_file_shares_the_limit(two_years: Studio) -> None:
     assert dataset.cap.epsilon == 3.0
     too_much = two_years.to_confirm(epsilon="9")
     assert (too_much.code, "leaves too little" in too_much.text) == (422, True)
+    assert "a larger limit" not in too_much.text, "the first run set it"
 
 
 def test_other_persons_are_a_new_data_set(two_years: Studio) -> None:
@@ -139,6 +141,18 @@ def test_a_data_set_that_the_custodian_has_not_seen_reopens_the_choice(two_years
         assert (page.code, "No data set of the ledger is chosen" in page.text) == (422, True)
     assert two_years.project.latest() == 0
     assert 'value="" required>' in two_years.get("/unit").text
+
+
+def test_a_data_set_is_new_beside_those_of_the_page_alone(two_years: Studio) -> None:
+    charge(two_years, FIRST)
+    to_protection(two_years, NEXT)
+    found = re.search(r'name="fingerprint" value="(\w+)"', two_years.get("/unit").text)
+    assert found is not None
+    charge(two_years, "patients")
+    form = {"protects": "rows", "ledger_dataset": "", "new_dataset": "others"}
+    page = two_years.post("/unit", **form, fingerprint=found[1])
+    assert (page.code, "have changed since this form was opened" in page.text) == (422, True)
+    assert two_years.project.settings.other_datasets == ()
 
 
 def test_a_data_set_that_is_not_in_the_ledger_cannot_be_chosen(two_years: Studio) -> None:

@@ -31,6 +31,12 @@ def test_settings_survive_a_restart(studio: Studio, tmp_path: Path) -> None:
     assert restarted.project.settings == studio.project.settings
     assert restarted.get("/").path == "/budget", "it goes on where it was"
     assert restarted.get("/budget").code == 200, "without reading the table anew"
+    waiting = restarted.get("/unit")
+    assert 'hx-get="/columns/wait?step=unit"' in waiting.text or "Whom does" in waiting.text
+    restarted.wait(restarted.project.reading)
+    headers = restarted.get("/columns/wait?step=unit").headers
+    assert headers["hx-redirect"] == "/unit", "the page that waits is the page that is shown"
+    assert restarted.get("/columns/wait").headers["hx-redirect"] == "/columns"
     kept = (tmp_path / "studio/studio.json").read_text()
     assert not [c for c in CANARIES if c in kept]
 

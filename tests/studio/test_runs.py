@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 from html import unescape
 from pathlib import Path
@@ -23,6 +24,7 @@ from margrave.schema import Categorical, Integer, Schema
 from margrave.studio import worker
 from margrave.studio.job import JobFolder
 from tests.support.studio import CANARIES, STATED, Studio, kept_files
+from tests.support.web import Answer
 
 
 def test_every_step_from_a_file_to_a_release(
@@ -88,6 +90,7 @@ def test_every_step_from_a_file_to_a_release(
         "north, south, other",
         "0 to 9",
         "add or remove one row",
+        "A person with several rows is protected less",
         "epsilon 3",
         "AIM",
         "mean stay by ward",
@@ -185,6 +188,8 @@ def test_a_run_that_dies_goes_on_and_pays_once(
         patch.setattr(worker._Reports, "__call__", die)
         page = studio.run()
     assert "ended before it was done" in page.text
+    assert "The answers so far are lost then" in page.text
+    assert "keep its answers" not in page.text
     (before,) = Ledger(studio.project.ledger).datasets()[0].runs
     assert not before.closed
     assert len(before.debits) >= 3
@@ -207,9 +212,138 @@ def test_a_run_that_does_not_fit_is_refused_before_anything_is_spent(studio: Stu
     studio.settle(**STATED)
     page = studio.to_confirm(cap_epsilon="2")
     assert (page.code, "leaves too little" in page.text) == (422, True)
+    assert "at most 2. Choose a smaller epsilon, or a larger limit under More choices." in (
+        page.text.replace("</b>", "")
+    )
     assert studio.get("/confirm").path == "/budget"
     assert studio.run().path == "/budget"
     assert not studio.project.ledger.exists()
+
+
+def test_a_number_of_rows_that_the_noise_hides_is_not_taken_for_theirs(
+    studio: Studio, tmp_path: Path
+) -> None:
+    studio.settle(**STATED)
+    studio.to_confirm()
+    assert "The noise hides how many rows" not in studio.run().text
+    ages = pa.table({"age": [i % 30 for i in range(60)]})
+    pyarrow.csv.write_csv(ages, tmp_path / "ages.csv")
+    studio.post("/table", table="ages.csv")
+    studio.wait(studio.project.reading)
+    studio.post("/columns", **{"0__way": "declare", "0__low": "0", "0__high": "110"})
+    studio.post("/unit", protects="rows", ledger_dataset="", new_dataset="ages")
+    studio.post("/purposes")
+    studio.to_confirm(epsilon="0", rows="60")
+    page = studio.run(2).text
+    assert "The noise hides how many rows the table has, so 1,000 were drawn." in page
+    assert "<span>column</span>" in page
+
+
+def fingerprint_of(page: Answer) -> str:
+    found = re.search(r'name="fingerprint" value="(\w+)"', page.text)
+    assert found is not None
+    return found[1]
+
+
+def test_a_page_of_earlier_answers_begins_no_run(studio: Studio) -> None:
+    orders = []
+    studio.project.start = lambda job: orders.append(job.order)
+    studio.settle(**STATED)
+    first = studio.to_confirm(epsilon="3")
+    assert "Spend epsilon 0.3 and run" in first.text
+    second = studio.to_confirm(epsilon="9")
+    form = {"number": "1", "agreed": "yes", "title": "Visits"}
+    page = studio.post("/run", **form, fingerprint=fingerprint_of(first))
+    assert (page.code, "The answers have changed since the page was opened" in page.text) == (
+        422,
+        True,
+    )
+    assert "Nothing was spent." in page.text
+    assert "Spend epsilon 3 and run" in page.text
+    assert (orders, studio.project.ledger.exists()) == ([], False)
+    assert fingerprint_of(page) == fingerprint_of(second)
+    assert studio.post("/run", **form, fingerprint=fingerprint_of(page)).path == "/run/1"
+    assert [order.epsilon for order in orders] == [3.0]
+    again = studio.post("/run", **form, fingerprint=fingerprint_of(first))
+    assert (again.path, len(orders)) == ("/run/1", 1), "another tab finds the run that began"
+
+
+def test_a_ledger_that_is_gone_begins_no_new_limit(studio: Studio) -> None:
+    studio.settle(**STATED)
+    studio.to_confirm()
+    assert "The release is made" in studio.run().text
+    ledger = studio.project.ledger
+    content = ledger.read_bytes()
+    ledger.unlink()
+    for page in (studio.get("/confirm"), studio.run(2), studio.post("/unit", protects="rows")):
+        assert page.code == 422
+        assert "which run 1 was charged to" in page.text
+    assert (studio.project.latest(), ledger.exists()) == (1, False)
+    page = studio.get("/ledger")
+    assert (page.code, "which run 1 was charged to" in page.text) == (422, True)
+    assert "Nothing was spent yet." not in page.text
+    ledger.write_bytes(b"nonsense" * 100)
+    page = studio.get("/ledger").text
+    assert "Put the last sound copy of the file back." in page
+    assert "begins a ledger" not in page
+    ledger.write_bytes(content)
+    assert studio.post("/unit", protects="rows", ledger_dataset="visits.csv").path == "/purposes"
+
+
+def test_a_folder_without_the_order_of_a_run_is_named(studio: Studio) -> None:
+    studio.settle(**STATED)
+    (studio.project.folder / "run-1").mkdir()
+    for path in ("/run/1", "/ledger"):
+        page = studio.get(path)
+        assert (page.code, "does not hold the order of a run" in page.text) == (422, True)
+
+
+def test_the_folder_of_an_old_run_may_be_taken_away(studio: Studio) -> None:
+    studio.settle(**STATED)
+    for number in (1, 2):
+        studio.to_confirm(epsilon="3")
+        assert "The release is made" in studio.run(number).text
+    shutil.rmtree(studio.project.folder / "run-1")
+    page = studio.get("/ledger")
+    assert (page.code, "Run 2" in page.text, "Run 1" in page.text) == (200, True, False)
+    assert studio.get("/confirm").code == 200
+
+
+def test_the_check_is_of_the_file_as_it_is(studio: Studio, tmp_path: Path) -> None:
+    studio.settle(**{**STATED, "1__outside": "refuse"})
+    studio.to_confirm()
+    assert not studio.wait(studio.project.check)["passed"]
+    page = studio.get("/confirm/check").text
+    assert "On the page Columns, widen what is stated" in page
+    assert "outside = " not in page
+    table = tmp_path / "visits.csv"
+    table.write_text(table.read_text().replace("314159265", "7"))
+    assert studio.wait(studio.project.check)["passed"]
+    assert "The table passes." in studio.get("/confirm/check").text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"cap_epsilon": "2,5"},
+        {"delta": "1,5e-9"},
+        {"delta": "0"},
+        {"rows": "10.000"},
+        {"rows": "1,0"},
+        {"rows": "about 400"},
+        {"epsilon": "1.5"},
+    ],
+)
+def test_a_number_that_can_be_misread_is_refused(studio: Studio, wrong: dict[str, str]) -> None:
+    studio.settle(**STATED)
+    before = studio.project.settings
+    page = studio.to_confirm(**wrong)
+    assert (page.code, "Write a " in page.text) == (422, True)
+    assert studio.project.settings == before
+    assert studio.to_confirm(rows="10,000").path == "/confirm"
+    assert studio.project.settings.rows == 10_000
+    assert studio.to_confirm(rows="1 234 567").path == "/confirm"
+    assert studio.project.settings.rows == 1_234_567
 
 
 def test_less_is_left_after_a_run_than_before_it(studio: Studio) -> None:
@@ -269,6 +403,11 @@ def test_what_the_rows_say_of_a_refusal_is_on_the_page_and_in_no_file(
     assert "outside the schema" not in kept
     assert "outside the schema" not in Studio(tmp_path).get("/run/1").text, "it is read anew"
     assert not Ledger(studio.project.ledger).datasets()[0].charged
+    page = studio.get("/run/1")
+    assert "<b>Nothing was spent.</b>" in page.text
+    assert "and keep its answers" not in page.text
+    page = studio.post("/run/1/close")
+    assert "This run is closed. Nothing was spent." in page.text
 
 
 @pytest.mark.parametrize(
@@ -300,6 +439,7 @@ def test_columns_that_the_noise_hides_are_dropped_or_the_run_is_closed(
     for words in ("--", "Python", "refit", "Continue this run"):
         assert words not in page.text.partition("<main")[2], words
     assert "Continue without this column" in page.text
+    assert "Close this run, and keep its answers" in page.text
     page = studio.post("/run/1/resume", unlearnable="drop")
     assert "Left out, because the noise hides their values: ward" in page.text, page.text
 

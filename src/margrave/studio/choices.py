@@ -44,7 +44,7 @@ class MechanismChoice:
         """The files of the public table, with the time and size of their last change."""
         if not (self.takes_public and self.public):
             return ()
-        return tuple((f, *_change(f)) for f in files_of(self.public))
+        return state_of_files(self.public)
 
     def mechanism(self, schema: Schema, table: str) -> Mechanism | None:
         """Return the mechanism, or None for the usual one. A public table that it takes is read.
@@ -108,6 +108,11 @@ def policy_words() -> dict[str, str]:
         "missing": "counted as missing",
         "refuse": "the run stops",
     }
+
+
+def state_of_files(table: str) -> Hashable:
+    """Return the files of a table, with the time and size of their last change."""
+    return tuple((f, *_change(f)) for f in files_of(table))
 
 
 def _change(file: Path) -> tuple[int, int]:

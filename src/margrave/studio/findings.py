@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import Any
@@ -21,9 +21,10 @@ Ask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass
 class Finding:
-    """An answer: none yet, what was found, or the words of an error."""
+    """An answer: none yet, what was found, or the words of an error; and the files that it was asked of."""
 
     order: Mapping[str, Any]
+    files: Hashable = ()
     found: dict[str, Any] | None = None
     error: Mapping[str, Any] | None = None
 
@@ -44,12 +45,12 @@ class Findings:
         self._ask, self._lock = ask, Lock()
         self._stored: dict[str, Finding] = {}
 
-    def get(self, verb: str, order: Mapping[str, Any]) -> Finding:
-        """Return the answer to an order, which is asked for unless it was before."""
+    def get(self, verb: str, order: Mapping[str, Any], files: Hashable = ()) -> Finding:
+        """Return the answer to an order, which is asked for unless it was before, of the same state of its files."""
         with self._lock:
             stored = self._stored.get(verb)
-            if stored is None or stored.order != order:
-                stored = self._stored[verb] = Finding(dict(order))
+            if stored is None or (stored.order, stored.files) != (order, files):
+                stored = self._stored[verb] = Finding(dict(order), files)
                 Thread(target=self._fill, args=(verb, stored), daemon=True).start()
             return stored
 

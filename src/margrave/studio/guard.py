@@ -37,6 +37,11 @@ class Guard:
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
         " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
+    #: The answer to a request that failed.
+    failure_text: ClassVar[str] = (
+        "margrave failed. The terminal shows where. Your answers are in the folder of the studio: go back, and load the"
+        " page again."
+    )
     #: A report may use the styles in it, and nothing else.
     report_policy: ClassVar[str] = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none';"
@@ -79,7 +84,7 @@ class Guard:
         except Exception as error:  # its text may hold values of the rows
             print(f"margrave studio: {failure_of(error).words}", file=sys.stderr)  # noqa: T201
             if not answer.started:
-                failed = PlainTextResponse("margrave failed. The terminal shows where.", 500)
+                failed = PlainTextResponse(self.failure_text, 500)
                 await failed(scope, receive, answer.send)
 
     def _refusal(self, scope: Scope) -> Response | None:

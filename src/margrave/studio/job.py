@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from margrave._io import read_input, written_whole
+from margrave.accounting.journal import holds_run
+from margrave.errors import InputError, LedgerError
 from margrave.schema import Schema
 from margrave.studio.choices import MechanismChoice
 from margrave.studio.state import FolderLock, table_name
@@ -99,14 +101,27 @@ class JobFolder:
 
     @property
     def order(self) -> Order:
-        """The order of the run."""
+        """The order of the run. A folder without one raises ``InputError``."""
         stored = self._read("order.json")
-        choice = MechanismChoice(**stored["choice"])
-        return Order(**{**stored, "purposes": tuple(stored["purposes"]), "choice": choice})
+        try:
+            choice = MechanismChoice(**stored["choice"])
+            return Order(**{**stored, "purposes": tuple(stored["purposes"]), "choice": choice})
+        except (KeyError, TypeError):
+            raise InputError(
+                f"The folder {self.path} does not hold the order of a run.",
+                remedy="Put its file order.json back, or move the folder to another place.",
+            ) from None
 
     def schema(self) -> Schema:
         """Return the schema of the run."""
         return Schema.load(self.path / "schema.toml", table=self.order.table)
+
+    def has_begun(self) -> bool:
+        """Return False if the run reserved nothing in the ledger, as its journal shows."""
+        try:
+            return holds_run(self.journal)
+        except LedgerError:  # in use, or damaged
+            return True
 
     def place(self, order: Order) -> None:
         """Write the order."""

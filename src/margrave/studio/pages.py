@@ -13,6 +13,7 @@ from starlette.routing import Route
 from margrave._io import files_of
 from margrave.accounting.ledger_checks import similar_name
 from margrave.errors import InputError, MargraveError
+from margrave.formula.nodes import ColumnName, written
 from margrave.profiling.answers import DraftAnswer, answered, doubts_header, ways_of
 from margrave.purposes import purposes_of
 from margrave.schema import Learn, Schema
@@ -26,8 +27,8 @@ from margrave.studio.rendering import (
     form_of,
     go,
     go_whole,
-    number,
     remark_on_page,
+    whole,
 )
 
 
@@ -60,11 +61,17 @@ class DescribingPages:
 
     def table(self, request: Request, error: MargraveError | None = None) -> Response:
         """Show the path and a listing."""
+        root, max_listed = self._project.root, 500
         at = self._inside(request.query_params.get("at", ""))
-        max_listed = 500
-        entries = sorted(at.iterdir(), key=lambda p: (p.is_file(), p.name.lower()))
-        shown = [p for p in entries if not p.name.startswith(".") and p != self._project.folder]
-        root = self._project.root
+        try:
+            entries = sorted(at.iterdir(), key=lambda p: (p.is_file(), p.name.lower()))
+        except OSError:
+            entries = []
+            error = error or InputError(
+                f"The folder {at} cannot be listed.", remedy="Pick another, or write a path."
+            )
+        hidden = {self._project.folder, *(p for p in entries if not _is_listed(p.name))}
+        shown = [p for p in entries if p not in hidden]
         return self._site.page(
             "table.html",
             "table",
@@ -104,8 +111,9 @@ class DescribingPages:
         except OSError:
             there = False
         if not there:
+            what = "file in the folder" if os.path.isdir(named) else "file"
             raise InputError(
-                f"There is no file {named}.",
+                f"There is no {what} {named}.",
                 remedy="Look at its spelling, or pick one below. Your answers are as they were.",
             )
 
@@ -117,13 +125,14 @@ class DescribingPages:
             return closed
         finding = self._project.reading()
         if finding.found is None:
-            return self._waiting(finding)
+            return self._waiting(finding, "columns")
         drafted = self._project.draft(finding.found)
         remarks = drafted.remarks.get("", "").splitlines()
         return self._site.page(
             "columns.html",
             "columns",
             error=error,
+            fingerprint=self._project.fingerprint("columns"),
             found=finding.found,
             cards=[self._card(i, drafted, finding.found) for i in range(len(drafted.columns))],
             notes=[note for line in remarks[1:] if (note := remark_on_page(line))],
@@ -134,17 +143,17 @@ class DescribingPages:
             ],
         )
 
-    def _waiting(self, finding: Finding) -> Response:
+    def _waiting(self, finding: Finding, step: str) -> Response:
         if finding.error is None:
-            return self._site.page("waiting.html", "columns")
+            return self._site.page("waiting.html", step)
         self._project.findings.forget("read")
         return self._site.page("failed.html", "columns", error=finding.error, code=422)
 
     def wait(self, request: Request) -> Response:
-        """Return nothing while the table is read, then the way to its columns."""
-        return (
-            Response(status_code=204) if self._project.reading().is_open else go_whole("/columns")
-        )
+        """Return nothing while the table is read, then the way to the page that waits."""
+        if self._project.reading().is_open:
+            return Response(status_code=204)
+        return go_whole("/unit" if request.query_params.get("step") == "unit" else "/columns")
 
     def _card(self, i: int, drafted: Schema, found: dict[str, Any]) -> dict[str, Any]:
         column = drafted.columns[i]
@@ -174,6 +183,10 @@ class DescribingPages:
         finding = self._project.reading()
         if finding.found is None:
             return go_whole("/columns")
+        try:
+            self._site.check_form(request, "columns")
+        except MargraveError as older:
+            return self._site.page("_status.html", error=older, lacking="")
         self._keep_columns(form_of(request), finding.found)
         drafted = self._project.draft(finding.found)
         field = request.query_params.get("column", "")
@@ -196,6 +209,7 @@ class DescribingPages:
         finding = self._project.reading()
         if finding.found is None:
             return go("/columns")
+        self._site.check_form(request, "columns")
         self._keep_columns(form_of(request), finding.found)
         try:
             self._project.schema_of_answers(finding.found)
@@ -239,7 +253,7 @@ class DescribingPages:
             return closed
         finding = self._project.reading()
         if finding.found is None:
-            return self._waiting(finding)
+            return self._waiting(finding, "unit")
         drafted, settings = self._project.draft(finding.found), self._site.settings
         names = [n for n in drafted.table_names if n != drafted.person] + list(drafted.ignore)
         if drafted.person is not None:
@@ -249,6 +263,7 @@ class DescribingPages:
             "unit.html",
             "unit",
             error=error,
+            fingerprint=self._project.fingerprint("unit"),
             datasets=[dataset_line(d) for d in self._project.datasets()],
             chosen=form.get("ledger_dataset", self._project.chosen_dataset()),
             new_dataset=form.get("new_dataset", self._new_name()),
@@ -271,17 +286,20 @@ class DescribingPages:
         finding, form = self._project.reading(), form_of(request)
         if finding.found is None:
             return go("/unit")
+        self._site.check_form(request, "unit")
         persons = form.get("protects") == "persons"
         try:
             if persons and not form.get("person"):
                 raise InputError(
                     "No person ID column is named.", remedy="Choose the column, or protect rows."
                 )
-            rows = int(number(form.get("max_rows", "5"), "The number of rows a person", 1, 1e6))
+            rows = self._site.settings.max_rows
+            if persons:
+                rows = whole(form.get("max_rows", "5"), "The number of rows per person", 1, 10**6)
             self._project.change(
                 protects="persons" if persons else "rows",
                 person=form.get("person", "") if persons else "",
-                max_rows=rows if persons else self._site.settings.max_rows,
+                max_rows=rows,
                 replaces=form.get("count") == "public",
                 reached="unit",
             )
@@ -290,22 +308,10 @@ class DescribingPages:
             self._project.check_dataset()
             made = self._project.schema_of_answers(finding.found)
             made.save(self._project.schema_file, overwrite=True)
-            self._drop_purposes(made)
         except MargraveError as error:
             return self.unit(request, error)
         self._project.change(reached="purposes")
         return go("/purposes")
-
-    def _drop_purposes(self, schema: Schema) -> None:
-        """Drop the purposes that name a column which is left out now."""
-        kept = []
-        for text in self._site.settings.purposes:
-            try:
-                purposes_of([text], schema.domain)
-                kept.append(text)
-            except MargraveError:
-                continue
-        self._project.change(purposes=tuple(kept))
 
     # The purposes.
 
@@ -318,6 +324,8 @@ class DescribingPages:
             "purposes.html",
             "purposes",
             error=error,
+            fingerprint=self._project.fingerprint("purposes"),
+            lacking=_lacking(self._site.settings.purposes, schema),
             names=[c.name for c in schema.columns],
             form=form_of(request),
         )
@@ -326,29 +334,43 @@ class DescribingPages:
         """Add or remove a purpose, or go on."""
         if closed := self._site.closed("purposes"):
             return closed
+        self._site.check_form(request, "purposes")
         form, kept = form_of(request), self._site.settings.purposes
         if form.get("remove", "").isdecimal():
             i = int(form["remove"])
             self._project.change(purposes=kept[:i] + kept[i + 1 :], reached="purposes")
             return go("/purposes")
-        text = form.get("text", "").strip() or _purpose(form)
-        if not text and "add" not in form:
-            self._project.change(reached="budget")
-            return go("/budget")
+        schema = self._project.schema()
         try:
-            if not text:
+            text = form.get("text", "").strip() or _purpose(form)
+            if text:
+                purposes_of([text], schema.domain)
+            elif "add" in form:
                 raise InputError(
                     "No purpose is chosen.", remedy="Choose a statistic, or write one in words."
                 )
-            purposes_of([text], self._project.schema().domain)
+            if "add" not in form and (lacking := _lacking(kept, schema)):
+                raise InputError(
+                    f"The purpose {next(iter(lacking))!r} does not fit the columns.",
+                    remedy="Remove the purpose, or change its columns on the page Columns.",
+                )
         except MargraveError as error:
             return self.purposes(request, error)
-        if text not in kept:
+        if text and text not in kept:
             self._project.change(purposes=(*kept, text), reached="purposes")
         if "add" in form:
             return go("/purposes")
         self._project.change(reached="budget")
         return go("/budget")
+
+
+def _is_listed(name: str) -> bool:
+    """Return True if a file is not hidden, and its name can be sent to a browser."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return not name.startswith(".")
 
 
 def policies_of(column: Column) -> list[tuple[str, str]]:
@@ -360,12 +382,28 @@ def policies_of(column: Column) -> list[tuple[str, str]]:
     return [("", usual), *((name, words[name].capitalize()) for name in others)]
 
 
+def _lacking(purposes: tuple[str, ...], schema: Schema) -> dict[str, str]:
+    """Return the purposes that the columns of a schema cannot serve, each with the reason."""
+    found = {}
+    for text in purposes:
+        try:
+            purposes_of([text], schema.domain)
+        except MargraveError as error:
+            found[text] = error.message
+    return found
+
+
 def _purpose(form: dict[str, str]) -> str:
     kind, outcome, by = (form.get(k, "") for k in ("kind", "outcome", "by"))
     if not kind:
         return ""
+    if kind in ("ols", "logistic", "correlation") and by in ("", outcome):
+        raise InputError(
+            f"A regression or correlation of {outcome!r} needs a second column.",
+            remedy="Choose one under “By, or with”.",
+        )
     if kind in ("ols", "logistic"):
-        return f"{kind} {outcome} ~ {by}"
+        return f"{kind} {written(ColumnName(outcome))} ~ {written(ColumnName(by))}"
     if kind == "correlation":
         return f"correlation {outcome}, {by}"
     if kind == "count":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
@@ -14,7 +15,7 @@ from margrave._io import spark_name_of
 from margrave.accounting import Budget, Ledger
 from margrave.accounting.journal import holds_run, read_header
 from margrave.accounting.ledger_checks import similar_name
-from margrave.accounting.ledger_state import DatasetState, dataset_name
+from margrave.accounting.ledger_state import DatasetState, dataset_name, epsilon_or_zero
 from margrave.accounting.strength import check_strength
 from margrave.errors import InputError, LedgerError
 from margrave.learning_stage import budget_for
@@ -24,6 +25,7 @@ from margrave.profiling.answers import schema_of_answers, with_constraint
 from margrave.run import Run
 from margrave.schema import Schema
 from margrave.schema.references import References
+from margrave.studio.choices import state_of_files
 from margrave.studio.findings import Ask, Finding, Findings, ask_process
 from margrave.studio.job import JobFolder, Order
 from margrave.studio.memory import Memory
@@ -115,14 +117,16 @@ class Project:
 
     def check(self) -> Finding:
         """Return the check of the table against the schema."""
-        return self.findings.get(
-            "check", {"table": self.settings.table, "toml": self.schema().to_toml()}
-        )
+        table = self.settings.table
+        order = {"table": table, "toml": self.schema().to_toml()}
+        return self.findings.get("check", order, state_of_files(table))
 
     def comparison(self, job: JobFolder) -> Finding:
         """Return the comparison of the table with the release of a run."""
         release = str(job.path / "release.margrave")
-        return self.findings.get("compare", {"table": job.order.table, "release": release})
+        table = job.order.table
+        order = {"table": table, "release": release}
+        return self.findings.get("compare", order, state_of_files(table))
 
     def refusal(self, job: JobFolder) -> Finding:
         """Return why the table of a run is refused, read anew for each page."""
@@ -191,6 +195,20 @@ class Project:
             **books,
         )
 
+    # The forms of pages.
+
+    def fingerprint(self, step: str) -> str:
+        """Return a hash of what the page of a step is about: a form of another hash is of an older state."""
+        about: list[Any] = [self.settings.table]
+        reading = self.reading().found if step == "columns" else None
+        if reading is not None:
+            about.append(reading["toml"])
+        if step == "unit":
+            about.append([d.dataset for d in self.datasets()])
+        if step == "confirm":
+            about += [self._key(self.schema()), self.settings.ledger_dataset, self.room()[0]]
+        return hashlib.sha256(repr(about).encode("utf-8", "surrogateescape")).hexdigest()
+
     # The ledger and the runs.
 
     def datasets(self) -> tuple[DatasetState, ...]:
@@ -233,6 +251,7 @@ class Project:
 
     def check_dataset(self) -> None:
         """Raise ``InputError`` if no data set of the ledger is chosen, or its releases protect another unit."""
+        self.check_ledger()
         if self.chosen_dataset() is None:
             raise _unchosen()
         known = self.account()
@@ -241,6 +260,17 @@ class Project:
                 f"The data set {known.dataset!r} is for releases that protect as follows: {parse_unit(known.unit)}.",
                 remedy="Choose the same protection, or another data set if these are other rows and persons.",
             )
+
+    def check_ledger(self) -> None:
+        """Raise ``InputError`` if the ledger lacks the data set that a run was charged to."""
+        names = {d.dataset for d in self.datasets()}
+        for number in self.runs():
+            job = self.job(number)
+            if job.order.ledger_dataset not in names and job.has_begun():
+                raise InputError(
+                    f"The ledger lacks the data set {job.order.ledger_dataset!r}, which run {number} was charged to.",
+                    remedy=f"Put the file {self.ledger} back. Without it nothing bounds what all releases spend.",
+                )
 
     def account(self) -> DatasetState | None:
         """Return the data set of the ledger that runs are charged to; None if the ledger does not have it yet."""
@@ -258,12 +288,17 @@ class Project:
     def check_room(self) -> None:
         """Raise ``InputError`` if the cap leaves too little for the run of the settings."""
         budget, known = self.planned().budget, self.account()
-        if budget.rho > self.room()[1]:
+        cap, left = self.room()
+        is_first = known is None or not known.runs
+        if budget.rho > left:
+            name, most = self.settings.ledger_dataset, epsilon_or_zero(left, cap.conversion_delta)
             raise InputError(
-                "The ledger leaves too little for this epsilon.",
-                remedy="Choose a smaller epsilon, or a larger limit for all releases if none was made yet.",
+                f"The limit of {name!r} leaves too little for this epsilon: at most {most:.3g}.",
+                remedy="Choose a smaller epsilon, or a larger limit under More choices."
+                if is_first
+                else "Choose a smaller epsilon. More rows and numbers of a release that was made cost nothing.",
             )
-        if known is None or not known.runs:
+        if known is None or is_first:
             return
         if Fraction(budget.threshold_delta) > known.cap.threshold_room - known.charged_delta:
             raise InputError(
@@ -275,10 +310,14 @@ class Project:
         settings = self.settings
         return budget_for(self.schema(), settings.cap_epsilon, 10 * settings.delta)
 
+    def runs(self) -> list[int]:
+        """Return the numbers of the runs whose folders are there, in order."""
+        found = [re.fullmatch(r"run-(\d{1,6})", p.name) for p in self.folder.iterdir()]
+        return sorted(int(m[1]) for m in found if m is not None)
+
     def latest(self) -> int:
         """Return the number of the latest run; 0 before the first."""
-        found = [re.fullmatch(r"run-(\d{1,6})", p.name) for p in self.folder.iterdir()]
-        return max((int(m[1]) for m in found if m is not None), default=0)
+        return max(self.runs(), default=0)
 
     def job(self, number: int) -> JobFolder:
         """Return a run by its number."""
@@ -286,19 +325,26 @@ class Project:
             raise InputError(f"There is no run {number}.", remedy="The ledger lists the runs.")
         return self._jobs.setdefault(number, JobFolder(self.folder / f"run-{number}"))
 
-    def begin(self, number: int) -> JobFolder:
+    def begin(self, number: int, fingerprint: str | None = None) -> JobFolder:
         """Begin the run of the settings, once: a second call with its number changes nothing.
 
         Args:
             number: The number of the run that the page showed.
+            fingerprint: The fingerprint of the page Confirm; None for the settings as they are.
 
         Raises:
-            MargraveError: The run would be refused. Nothing is spent then.
+            MargraveError: The run would be refused, or is another one than the page showed. Nothing is spent then.
         """
         with self.lock:
             if number <= self.latest():
                 return self.job(number)
             self.check_dataset()
+            if fingerprint is not None and fingerprint != self.fingerprint("confirm"):
+                raise InputError(
+                    "The answers have changed since the page was opened.",
+                    remedy="Read the page as it is now, and tick the box if all of it may be published. Nothing was"
+                    " spent.",
+                )
             settings = self.settings
             known = self.account()
             if known is None or not known.runs:

@@ -80,6 +80,16 @@ class Site:
         text = self._templates.get_template("studio.css").render()
         return Response(text, media_type="text/css")
 
+    def check_form(self, request: Request, step: str) -> None:
+        """Raise ``InputError`` if a form is about another table, columns read before, or an earlier ledger."""
+        current = self.project.fingerprint(step)
+        if form_of(request).get("fingerprint", current) != current:
+            raise InputError(
+                "The table, its columns or the ledger have changed since this form was opened. The table is"
+                f" {self.settings.table} now.",
+                remedy="Nothing on the form was kept. Open its page again from the steps above.",
+            )
+
     def closed(self, step: str) -> Response | None:
         """Return the way to the step that can be opened, if this one cannot be yet."""
         return None if self.settings.can_open(step) else go(f"/{self.settings.reached}")
@@ -108,6 +118,32 @@ def plain(text: str) -> str:
         ),
         (": --public-columns (in Python columns=[...])", ""),
         (" (--mechanism aim-pub)", ""),
+        (
+            "Name another file. margrave ledger init begins a ledger.",
+            "Put the last sound copy of the file back.",
+        ),
+        (", or the schema by hand", ""),
+        ("If so, write the schema by hand.", ""),
+        ("Write the schema by hand.", "Choose another table."),
+        ("the schema's folder", "the studio's folder"),
+        (" of a constraint", ""),
+        (
+            "give its path from the schema, without '..' and without a leading '/'",
+            "write the name of the copy",
+        ),
+        (", and its policy is 'refuse'", ", which stops the run"),
+        (
+            "Widen the schema, or give the column another policy (outside = ...).",
+            "On the page Columns, widen what is stated, or choose what becomes of values outside.",
+        ),
+        (
+            'Correct the rows or the constraint, or write violating = "keep".',
+            "Correct the rows, or take the relation back on the page Columns.",
+        ),
+        (
+            "Correct the column's kind, or add missing = true.",
+            "On the page Columns, choose “Values may be missing”, or leave the column out.",
+        ),
     ):
         text = text.replace(words, there)
     sentences = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
@@ -159,14 +195,31 @@ def number(text: str, what: str, least: float, most: float) -> float:
     """Return a number in a field.
 
     Raises:
-        InputError: It is not a number from ``least`` to ``most``.
+        InputError: It is not a number from ``least`` to ``most``, or has a comma.
     """
     try:
-        value = float(text.replace(",", "").replace(" ", ""))
+        value = float(text)
     except ValueError:
         value = float("nan")
     if not least <= value <= most:
         raise InputError(
-            f"{what} is {text[:40]!r}.", remedy=f"Write a number from {least:g} to {most:g}."
+            f"{what} is {text[:40]!r}.",
+            remedy=f"Write a number from {least:g} to {most:g}. Its decimals follow a point.",
+        )
+    return value
+
+
+def whole(text: str, what: str, least: int, most: int) -> int:
+    """Return a whole number in a field. Commas and blanks may group its digits by thousands.
+
+    Raises:
+        InputError: It is not a whole number from ``least`` to ``most``.
+    """
+    digits = re.sub(r"(?<=\d)[,\s](?=\d{3}(?!\d))", "", text.strip())
+    value = int(digits) if re.fullmatch(r"\d{1,15}", digits) else least - 1
+    if not least <= value <= most:
+        raise InputError(
+            f"{what} is {text[:40]!r}.",
+            remedy=f"Write a whole number from {least:,} to {most:,}, without a point.",
         )
     return value

@@ -24,7 +24,7 @@ from margrave.schema.column import Column, abbreviate
 from margrave.studio.choices import MechanismChoice, mechanism_lines, policy_words
 from margrave.studio.guard import Guard
 from margrave.studio.job import JobFolder, JobStatus
-from margrave.studio.rendering import Site, dataset_line, form_of, go, go_whole, number
+from margrave.studio.rendering import Site, dataset_line, form_of, go, go_whole, number, whole
 from margrave.unit import size_is_public
 
 
@@ -74,6 +74,7 @@ class SpendingPages:
             "budget.html",
             "budget",
             error=error or refusal,
+            fingerprint=self._project.fingerprint("budget"),
             epsilons=epsilons(),
             position=_position(self._site.settings.epsilon),
             account=dataset_line(known) if known is not None and known.runs else None,
@@ -95,6 +96,7 @@ class SpendingPages:
         if self._site.closed("budget"):
             return go_whole("/")
         try:
+            self._site.check_form(request, "budget")
             self._keep_budget(request)
         except MargraveError as error:
             return self._site.page("_plan.html", error=error, plan=None)
@@ -104,6 +106,7 @@ class SpendingPages:
         """Keep the budget, and go on if a run with it would begin."""
         if closed := self._site.closed("budget"):
             return closed
+        self._site.check_form(request, "budget")
         try:
             self._keep_budget(request)
             plan = self._project.plan()
@@ -120,11 +123,11 @@ class SpendingPages:
 
     def _keep_budget(self, request: Request) -> None:
         form, choices, cap = form_of(request), epsilons(), self._site.settings.cap_epsilon
-        place = int(number(form.get("epsilon", ""), "The place on the slider", 0, len(choices) - 1))
+        place = whole(form.get("epsilon", ""), "The place on the slider", 0, len(choices) - 1)
         self._project.change(
             epsilon=choices[place],
-            rows=int(number(form.get("rows", ""), "The number of rows", 1, 1e12)),
-            delta=number(form.get("delta", ""), "delta", 1e-300, WEAK_DELTA),
+            rows=whole(form.get("rows", ""), "The number of rows", 1, 10**12),
+            delta=number(form.get("delta", ""), "Delta", 1e-300, WEAK_DELTA),
             cap_epsilon=number(form.get("cap_epsilon", str(cap)), "The limit", 0.001, 1e4),
             choice=self._choice(form),
             reached="budget",
@@ -172,6 +175,7 @@ class SpendingPages:
             "confirm.html",
             "confirm",
             error=error,
+            fingerprint=self._project.fingerprint("confirm"),
             columns=[_published(c, schema.sources) for c in schema.columns],
             schema=schema,
             size_is_public=size_is_public(self._site.settings.unit),
@@ -200,7 +204,7 @@ class SpendingPages:
     def begin(self, request: Request) -> Response:
         """Begin the run that the page showed. A second press, or another tab, finds the same run."""
         form = form_of(request)
-        wanted = int(number(form.get("number", ""), "The number of the run", 1, 1e6))
+        wanted = whole(form.get("number", ""), "The number of the run", 1, 10**6)
         if wanted > self._project.latest():
             if closed := self._site.closed("confirm"):
                 return closed
@@ -216,7 +220,7 @@ class SpendingPages:
                 )
                 return self.confirm(request, unticked)
         try:
-            self._project.begin(wanted)
+            self._project.begin(wanted, form.get("fingerprint"))
         except MargraveError as error:
             return self.confirm(request, error)
         self._project.change(reached="run")
@@ -245,6 +249,8 @@ class SpendingPages:
             status=status,
             order=job.order,
             can_drop=self._can_drop(job, status),
+            has_begun=status.state in ("running", "released") or job.has_begun(),
+            has_answers=(job.path / "answers.margrave").is_file(),
             finding=self._project.refusal(job) if _is_refused(status) else None,
         )
 
@@ -331,11 +337,17 @@ class SpendingPages:
 
     def ledger(self, request: Request) -> Response:
         """Show the ledger."""
+        error = None
+        try:
+            self._project.check_ledger()
+        except InputError as lacking:
+            error = lacking
         return self._site.page(
             "ledger.html",
+            error=error,
             datasets=[dataset_line(d) for d in self._project.datasets()],
             chosen=self._project.chosen_dataset(),
-            orders=[(n, self._project.job(n).order) for n in range(self._project.latest(), 0, -1)],
+            orders=[(n, self._project.job(n).order) for n in reversed(self._project.runs())],
             file=self._project.ledger,
         )
 
@@ -391,6 +403,12 @@ def _published(column: Column, sources: Any) -> dict[str, str]:
     values = abbreviate(column.labels())
     if isinstance(column, Integer | Real | Date | Timestamp):
         values = f"{column.low} to {column.high}"
+        if column.edges:
+            values += f", bin edges {', '.join(map(str, column.edges))}"
+        if column.missing:
+            values += ", (missing)"
+    if source is not None and source.missing_codes:
+        values += f" for {', '.join(source.missing_codes)}"
     return {
         "name": column.name,
         "kind": column.kind,

@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -53,8 +53,11 @@ def application(project: Project, port: int, stop: Callable[[], None]) -> Guard:
         assert isinstance(error, MargraveError)
         return site.page("problem.html", error=error)
 
+    def failed(_: Request, __: Exception) -> Response:  # the guard reports the error
+        return PlainTextResponse(Guard.failure_text, 500)
+
     static = StaticFiles(directory=Path(__file__).with_name("static"))
-    handlers: dict[Any, Any] = {404: missing, 405: missing, MargraveError: refused}
+    handlers: dict[Any, Any] = {404: missing, 405: missing, 500: failed, MargraveError: refused}
     app = Starlette(
         routes=[
             Route("/", home),

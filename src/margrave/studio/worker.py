@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,9 @@ def run(job: JobFolder) -> int:
             warnings.simplefilter("ignore", PersonWarning)  # the page shows the check of persons
             job.end({"state": "released", **_made(job)})
     except Exception as error:
-        kept = False
         if isinstance(error, UnfinishedError):
-            kept = _saved(error, job.path / "answers.margrave")
-        hidden = _hidden(error)
-        job.end({"state": "failed", "kept": kept, "hidden": hidden, **kept_words(error)})
+            _save(error, job.path / "answers.margrave")
+        job.end({"state": "failed", "hidden": _hidden(error), **kept_words(error)})
         return 1
     finally:
         job.lock.release()
@@ -140,10 +139,11 @@ def _made(job: JobFolder) -> dict[str, Any]:
     release = planned.synthesize(order.table, progress=_Reports(job))
     job.report("writing", 1.0)
     release.save(job.path / "release.margrave", overwrite=True)
-    rows = 0
+    rows, is_known = 0, True
     has_rows = mechanism_of(planned.mechanism).gives_records
     if has_rows:
-        drawn = release.sample(None if release.row_count_is_known else rows_if_unknown())
+        is_known = release.row_count_is_known
+        drawn = release.sample(None if is_known else rows_if_unknown())
         write_table(drawn, str(job.path / "rows.csv"), overwrite=True, schema=release.schema)
         rows = drawn.num_rows
     heading = {"title": order.title, "office": order.office, "dataset": order.dataset}
@@ -157,6 +157,7 @@ def _made(job: JobFolder) -> dict[str, Any]:
         "unit": facts["unit"],
         "spent": facts["rho"]["spent"]["decimal"],
         "rows": rows,
+        "row_count_is_known": is_known,
         "has_rows": has_rows,
         "columns": len(release.schema.columns),
         "left_out": [name for name in release.schema.ignore if name not in schema.ignore],
@@ -179,12 +180,9 @@ def _hidden(error: BaseException) -> list[str]:
     return list(cause.columns) if isinstance(cause, UnlearnableError) else []
 
 
-def _saved(error: UnfinishedError, path: Path) -> bool:
-    try:
+def _save(error: UnfinishedError, path: Path) -> None:
+    with suppress(Exception):  # the first error is the one to report
         error.release.save(path, overwrite=True)
-    except Exception:  # the first error is the one to report
-        return False
-    return True
 
 
 class _Reports:
