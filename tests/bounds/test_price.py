@@ -108,7 +108,7 @@ def test_a_bound_that_says_nothing_has_no_price() -> None:
     nothing = replace(release, transcript=type(release.transcript)(tuple(kept)))
     price = nothing.equivalent_sample_size()
     assert (price.rows, price.share, price.unbounded, price.error) == (None, None, 1, 2.0)
-    assert "The price of privacy" not in render(nothing)
+    assert "Equivalent sample size" not in render(nothing)
 
 
 def test_answers_alone_have_no_price() -> None:
@@ -118,7 +118,7 @@ def test_answers_alone_have_no_price() -> None:
         release = GaussianMechanism(workload=WORKLOAD).run(private)
     with pytest.raises(ReleaseError):
         release.equivalent_sample_size()
-    assert "The price of privacy" not in render(release)
+    assert "Equivalent sample size" not in render(release)
 
 
 def test_the_report_tells_it() -> None:
@@ -126,6 +126,7 @@ def test_the_report_tells_it() -> None:
     price, page = release.equivalent_sample_size(), render(release)
     assert price.rows is not None
     assert f"what {price.rows:,} real records drawn at random" in page
+    assert "Equivalent sample size" in page
     assert "3 marginals is at most" in page
     one = replace(release, provenance=replace(release.provenance, workload=Workload({("b",): 1.0})))
     assert " 1 marginal is at most" in render(one)

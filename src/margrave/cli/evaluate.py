@@ -230,7 +230,7 @@ def show_evaluation(found: Evaluation) -> None:
                     f" {found.queries.rmse:.5f} in root mean square, as shares of all records:"
                     f" {found.queries.queries:,} counts",
                 ),
-                ("price of privacy", found.equivalent_sample_size()),
+                ("equivalent sample size", found.equivalent_sample_size()),
                 ("one-way", f"{found.mean_one_way:.4f} mean total variation (0 to 1)"),
                 ("two-way", f"{found.mean_two_way:.4f} mean total variation (0 to 1)"),
             ],

@@ -184,7 +184,7 @@ class Evaluation:
             f"workload error {self.workload_error:.4f} over {counted(len(self.errors), 'marginal')} (0 to 2)",
             f"errors of {self.queries.queries} counts, as shares of all records: largest {self.queries.largest:.4f},"
             f" mean {self.queries.mean:.6f}, root mean square {self.queries.rmse:.5f}",
-            f"the price of privacy: {self.equivalent_sample_size()}",
+            f"equivalent sample size: {self.equivalent_sample_size()}",
             f"mean total variation {self.mean_one_way:.4f} one-way, {self.mean_two_way:.4f} two-way",
             *(f"  {', '.join(c)}: {e:.4f}" for c, e in self.worst()),
             *(
