@@ -14,8 +14,6 @@ EXAMPLE = 'Write one such as "income ~ age + C(sex)".'
 
 NUMBER, NAME, TEXT, QUOTED, SIGN, END = "number", "name", "text", "quoted column", "sign", "end"
 
-_TEXT = re.compile(r"'(?:[^'\\]|\\['\"\\])*'|\"(?:[^\"\\]|\\['\"\\])*\"")
-
 
 @dataclass(frozen=True)
 class Token:
@@ -55,12 +53,13 @@ def _next(formula: str, place: int) -> tuple[Token, int]:
     number = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
     name = re.compile(r"[^\W\d]\w*")
     sign = re.compile(r"\*\*|==|!=|<=|>=|[-+*/:~&|<>=()\[\],.]")
+    literal = re.compile(r"'(?:[^'\\]|\\['\"\\])*'|\"(?:[^\"\\]|\\['\"\\])*\"")
     quoted = re.compile(r"`[^`]+`")
     escaped = re.compile(r"\\(.)")
     for kind, pattern in (
         (NUMBER, number),
         (NAME, name),
-        (TEXT, _TEXT),
+        (TEXT, literal),
         (QUOTED, quoted),
         (SIGN, sign),
     ):

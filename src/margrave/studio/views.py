@@ -27,9 +27,6 @@ from margrave.schema.person_check import PersonCheck
 from margrave.studio.histograms import Histogram, histogram_of
 from margrave.studio.job import JobFolder
 
-#: The field for the most rows of a person, in the words of the page Protection.
-PERSON_LIMIT = "“Rows that one person may contribute”"
-
 
 @hide_rows
 def read(table: str) -> dict[str, Any]:
@@ -67,7 +64,11 @@ def _persons(frame: pa.Table, person: str | None) -> list[str]:
     if person is None:
         return []
     ((_, pieces),) = each_column(frame, [person])
-    return PersonCheck.of_counts(profile_column(person, pieces).counts.rows, 0).lines(PERSON_LIMIT)
+    return _lines(PersonCheck.of_counts(profile_column(person, pieces).counts.rows, 0))
+
+
+def _lines(found: PersonCheck) -> list[str]:
+    return found.lines("“Rows that one person may contribute”")  # as on the page Protection
 
 
 @hide_rows
@@ -81,7 +82,7 @@ def check(table: str, toml: str) -> dict[str, Any]:
         "alarms": [str(a) for a in found.alarms],
         "columns": [[c.name, c.empty, c.outside, c.unreadable, c.policy] for c in lost],
         "constraints": [[k.name, k.rows, k.policy] for k in found.constraints if k.rows],
-        "persons": [] if found.persons is None else list(found.persons.lines(PERSON_LIMIT)),
+        "persons": [] if found.persons is None else _lines(found.persons),
         "sentences": [*found.notes, *found.refusals],
     }
 
