@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ pytest.importorskip("starlette")
 
 from margrave.schema import Integer, Learn, Schema
 from margrave.unit import AddRemovePerson
-from tests.support.studio import STATED, Studio, write_table
+from tests.support.studio import STATED, Studio, fingerprint_of, write_table
 
 #: A budget page that is left as it is.
 BUDGET = {"epsilon": "9", "rows": "400", "delta": "1e-9", "cap_epsilon": "5"}
@@ -144,10 +143,7 @@ def test_answers_are_kept_for_each_table(studio: Studio, tmp_path: Path) -> None
 def test_a_table_that_cannot_be_read_is_reported(studio: Studio, tmp_path: Path) -> None:
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and no more")
     studio.post("/table", table="damaged.parquet")
-    for _ in range(200):
-        if not studio.project.reading().is_open:
-            break
-        time.sleep(0.02)
+    studio.end(studio.project.reading)
     page = studio.get("/columns")
     assert (page.code, "damaged.parquet" in page.text) == (422, True)
     assert studio.post("/table", table=" ").code == 422
@@ -206,18 +202,17 @@ def test_a_form_of_another_table_is_refused(studio: Studio, tmp_path: Path) -> N
     form: dict[str, str] = {}
     steps = {"/columns": STATED, "/unit": {"protects": "rows"}, "/purposes": {}, "/budget": BUDGET}
     for path, answers in steps.items():
-        found = re.search(r'name="fingerprint" value="(\w+)"', studio.get(path).text)
-        assert found is not None
-        form[path] = found[1]
-        assert studio.post(path, **answers, fingerprint=found[1]).code == 200
+        form[path] = fingerprint_of(studio.get(path))
+        assert studio.post(path, **answers, fingerprint=form[path]).code == 200
     studio.post("/table", table="pay.csv")
     studio.wait(studio.project.reading)
     studio.project.change(reached="confirm")
     before = studio.project.settings
     for path, answers in steps.items():
-        page = studio.post(path, **answers, fingerprint=form[path])
-        assert page.code == 422
-        assert "have changed since this form was opened" in page.text
+        for fingerprint in (form[path], ""):
+            page = studio.post(path, **answers, fingerprint=fingerprint)
+            assert page.code == 422
+            assert "have changed since this form was opened" in page.text
     for part, path in (("/columns/save?column=0", "/columns"), ("/budget/plan", "/budget")):
         page = studio.post(part, **steps[path], fingerprint=form[path])
         assert "have changed since this form was opened" in page.text
@@ -226,11 +221,10 @@ def test_a_form_of_another_table_is_refused(studio: Studio, tmp_path: Path) -> N
 
 def test_a_form_of_columns_that_are_read_again_is_refused(studio: Studio, tmp_path: Path) -> None:
     studio.read()
-    found = re.search(r'name="fingerprint" value="(\w+)"', studio.get("/columns").text)
-    assert found is not None
+    opened = fingerprint_of(studio.get("/columns"))
     pyarrow.csv.write_csv(pa.table({"pay": [i % 40 for i in range(120)]}), tmp_path / "visits.csv")
     studio.read()
-    page = studio.post("/columns", **STATED, fingerprint=found[1])
+    page = studio.post("/columns", **STATED, fingerprint=opened)
     assert (page.code, studio.project.settings.answers) == (422, {})
 
 
@@ -289,10 +283,7 @@ def test_words_of_other_programs_are_not_on_a_page(studio: Studio, tmp_path: Pat
     assert "unit=" not in unescape(studio.get("/unit").text)
     (tmp_path / "same.csv").write_text("a,b\n" + "1,x\n" * 50)
     studio.post("/table", table="same.csv")
-    for _ in range(200):
-        if not studio.project.reading().is_open:
-            break
-        time.sleep(0.02)
+    studio.end(studio.project.reading)
     page = studio.get("/columns")
     assert (page.code, "Choose another table." in page.text) == (422, True)
     assert "schema by hand" not in page.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from html import unescape
 from pathlib import Path
 
@@ -13,7 +12,7 @@ pytest.importorskip("starlette")
 from margrave.accounting import AddRemoveRow, Budget, Ledger, ReplaceRow
 from margrave.errors import InputError
 from margrave.unit import Unit
-from tests.support.studio import STATED, Studio, write_table
+from tests.support.studio import STATED, Studio, fingerprint_of, write_table
 
 FIRST, NEXT = "people_2025.csv", "people_2026.csv"
 
@@ -88,7 +87,7 @@ def test_next_years_file_has_no_limit_of_its_own_unless_it_is_chosen(two_years: 
     assert (refused.code, "No data set of the ledger is chosen" in refused.text) == (422, True)
     assert two_years.get("/purposes").path == "/unit"
     with pytest.raises(InputError, match="No data set of the ledger is chosen"):
-        two_years.project.begin(1)
+        two_years.project.begin(1, "")
 
 
 def test_next_years_file_shares_the_limit(two_years: Studio) -> None:
@@ -146,11 +145,10 @@ def test_a_data_set_that_the_custodian_has_not_seen_reopens_the_choice(two_years
 def test_a_data_set_is_new_beside_those_of_the_page_alone(two_years: Studio) -> None:
     charge(two_years, FIRST)
     to_protection(two_years, NEXT)
-    found = re.search(r'name="fingerprint" value="(\w+)"', two_years.get("/unit").text)
-    assert found is not None
+    opened = fingerprint_of(two_years.get("/unit"))
     charge(two_years, "patients")
     form = {"protects": "rows", "ledger_dataset": "", "new_dataset": "others"}
-    page = two_years.post("/unit", **form, fingerprint=found[1])
+    page = two_years.post("/unit", **form, fingerprint=opened)
     assert (page.code, "have changed since this form was opened" in page.text) == (422, True)
     assert two_years.project.settings.other_datasets == ()
 

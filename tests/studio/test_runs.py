@@ -23,8 +23,7 @@ from margrave.release import Release
 from margrave.schema import Categorical, Integer, Schema
 from margrave.studio import worker
 from margrave.studio.job import JobFolder
-from tests.support.studio import CANARIES, STATED, Studio, kept_files
-from tests.support.web import Answer
+from tests.support.studio import CANARIES, STATED, Studio, fingerprint_of, kept_files
 
 
 def test_every_step_from_a_file_to_a_release(
@@ -239,12 +238,6 @@ def test_a_number_of_rows_that_the_noise_hides_is_not_taken_for_theirs(
     assert "<span>column</span>" in page
 
 
-def fingerprint_of(page: Answer) -> str:
-    found = re.search(r'name="fingerprint" value="(\w+)"', page.text)
-    assert found is not None
-    return found[1]
-
-
 def test_a_page_of_earlier_answers_begins_no_run(studio: Studio) -> None:
     orders = []
     studio.project.start = lambda job: orders.append(job.order)
@@ -253,6 +246,7 @@ def test_a_page_of_earlier_answers_begins_no_run(studio: Studio) -> None:
     assert "Spend epsilon 0.3 and run" in first.text
     second = studio.to_confirm(epsilon="9")
     form = {"number": "1", "agreed": "yes", "title": "Visits"}
+    assert studio.post("/run", **form, fingerprint="").code == 422
     page = studio.post("/run", **form, fingerprint=fingerprint_of(first))
     assert (page.code, "The answers have changed since the page was opened" in page.text) == (
         422,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 pytest.importorskip("starlette")
 
+from margrave.errors import MargraveError
 from margrave.studio import worker
 from margrave.studio.job import JobFolder
 from margrave.studio.project import Project
@@ -52,13 +55,25 @@ class Studio:
         return self.visitor.get(path)
 
     def post(self, path: str, **form: str) -> Answer:
+        """Post a form as the page of now has it, unless its fingerprint is given."""
+        place = path.split("?")[0].split("/")
+        step = "confirm" if path == "/run" else place[1]
+        if (
+            step in ("columns", "unit", "purposes", "budget", "confirm")
+            and "fingerprint" not in form
+        ):
+            with suppress(MargraveError):  # a page that cannot be shown has no form
+                form["fingerprint"] = self.project.fingerprint(step)
         return self.visitor.post(path, {k.replace("__", "."): v for k, v in form.items()})
 
-    def wait(self, finding: Callable[[], Any]) -> Mapping[str, Any]:
+    def end(self, finding: Callable[[], Any]) -> None:
         for _ in range(600):
             if not finding().is_open:
                 break
             time.sleep(0.02)
+
+    def wait(self, finding: Callable[[], Any]) -> Mapping[str, Any]:
+        self.end(finding)
         assert finding().error is None
         found: Mapping[str, Any] = finding().found
         return found
@@ -80,6 +95,13 @@ class Studio:
 
     def run(self, number: int = 1) -> Answer:
         return self.post("/run", number=str(number), agreed="yes")
+
+
+def fingerprint_of(page: Answer) -> str:
+    """Return the fingerprint in the form of a page."""
+    found = re.search(r'name="fingerprint" value="(\w+)"', page.text)
+    assert found is not None
+    return found[1]
 
 
 #: The columns of the table as their forms state them: the draft leaves out the person ID column.

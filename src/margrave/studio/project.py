@@ -325,12 +325,12 @@ class Project:
             raise InputError(f"There is no run {number}.", remedy="The ledger lists the runs.")
         return self._jobs.setdefault(number, JobFolder(self.folder / f"run-{number}"))
 
-    def begin(self, number: int, fingerprint: str | None = None) -> JobFolder:
+    def begin(self, number: int, fingerprint: str) -> JobFolder:
         """Begin the run of the settings, once: a second call with its number changes nothing.
 
         Args:
             number: The number of the run that the page showed.
-            fingerprint: The fingerprint of the page Confirm; None for the settings as they are.
+            fingerprint: The fingerprint of the page Confirm.
 
         Raises:
             MargraveError: The run would be refused, or is another one than the page showed. Nothing is spent then.
@@ -339,7 +339,7 @@ class Project:
             if number <= self.latest():
                 return self.job(number)
             self.check_dataset()
-            if fingerprint is not None and fingerprint != self.fingerprint("confirm"):
+            if fingerprint != self.fingerprint("confirm"):
                 raise InputError(
                     "The answers have changed since the page was opened.",
                     remedy="Read the page as it is now, and tick the box if all of it may be published. Nothing was"

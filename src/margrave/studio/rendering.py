@@ -82,8 +82,7 @@ class Site:
 
     def check_form(self, request: Request, step: str) -> None:
         """Raise ``InputError`` if a form is about another table, columns read before, or an earlier ledger."""
-        current = self.project.fingerprint(step)
-        if form_of(request).get("fingerprint", current) != current:
+        if form_of(request).get("fingerprint") != self.project.fingerprint(step):
             raise InputError(
                 "The table, its columns or the ledger have changed since this form was opened. The table is"
                 f" {self.settings.table} now.",

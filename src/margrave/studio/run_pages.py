@@ -220,7 +220,7 @@ class SpendingPages:
                 )
                 return self.confirm(request, unticked)
         try:
-            self._project.begin(wanted, form.get("fingerprint"))
+            self._project.begin(wanted, form.get("fingerprint", ""))
         except MargraveError as error:
             return self.confirm(request, error)
         self._project.change(reached="run")
