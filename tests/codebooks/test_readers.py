@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from margrave.codebooks import read_code_book
+from margrave.data.formats import open_format
 from margrave.errors import InputError, MargraveError, SchemaError
 from margrave.schema import Boolean, Categorical, Date, Integer, Learn, Ordinal, Schema
 from tests.support.sas import write_sas7bcat, write_sas7bdat
@@ -29,6 +30,23 @@ def test_labels_of_sas_are_in_the_catalog_beside_the_file(tmp_path: Path, catalo
     (tmp_path / catalog).write_bytes(b"no catalog")
     with pytest.raises(MargraveError, match=f"{catalog} cannot be read"):
         read_code_book(path)
+
+
+def test_dates_and_times_of_sas_are_of_the_kind_that_the_file_is_read_as(tmp_path: Path) -> None:
+    rows = {"day": [21915.0], "at": [1893456000.0], "clock": [3600.0], "plain": [21915.0]}
+    forms = {"day": "E8601DA10", "at": "E8601DT19", "clock": "TIME8", "plain": "YYMMDDN8"}
+    path = write_sas7bdat(tmp_path / "visits.sas7bdat", rows, forms)
+    schema = read_code_book(path)
+    assert [c for c in schema.columns if isinstance(c, Learn)] == [
+        Learn("day", "date"),
+        Learn("at", "timestamp"),
+        Learn("plain", "date"),
+    ]
+    assert schema.ignore == ("clock",)
+    file = open_format(path, b"")
+    assert file is not None
+    (batch,) = file.batches(["day", "at", "plain"])
+    assert [str(t) for t in batch.schema.types] == ["date32[day]", "timestamp[us]", "date32[day]"]
 
 
 DDI = """<?xml version="1.0" encoding="UTF-8"?>
@@ -189,7 +207,9 @@ def test_redcap(tmp_path: Path) -> None:
     }
     added = [n for n in schema.ignore if n.startswith("redcap_")]
     assert len(added) == 5
-    assert schema.ignore == ("record_id", "birth", "note", *added, "f_timestamp", "f_complete")
+    assert schema.person == "record_id"
+    assert "needs a unit of persons" in schema.remarks[""]
+    assert schema.ignore == ("birth", "note", *added, "f_timestamp", "f_complete")
     assert schema.remarks["race____2"] == "Race: Other, mixed"
 
 
@@ -330,6 +350,77 @@ def test_bounds_and_values_that_ddi_computed_from_the_rows_are_learned(tmp_path:
     )
 
 
+def ddi_book(folder: Path, var: str) -> Path:
+    return written(folder, f"<codeBook><dataDscr>{var}</dataDscr></codeBook>")
+
+
+def categories(pairs: dict[str, str], further: str = "") -> str:
+    return "".join(
+        f"<catgry><catValu>{code}</catValu><labl>{label}</labl>{further}</catgry>"
+        for code, label in pairs.items()
+    )
+
+
+def test_labelled_codes_in_a_range_of_missing_codes_are_not_categories(tmp_path: Path) -> None:
+    listed = categories({"1": "yes", "2": "no", "97": "not known", "98": "refused"})
+    answer = (
+        f'<var name="q" intrvl="discrete"><invalrng><range min="97" max="99"/></invalrng>{listed}'
+        '<varFormat type="numeric"/></var>'
+    )
+    few = categories({"0": "none", "-9": "refused"})
+    pay = (
+        f'<var name="pay" intrvl="discrete"><invalrng><item VALUE="-9"/></invalrng>{few}'
+        '<varFormat type="numeric"/></var>'
+    )
+    schema = read_code_book(ddi_book(tmp_path, answer + pay))
+    assert schema.columns == (
+        Categorical("q", ["1", "2"], missing=True),
+        Learn("pay", "integer"),
+    )
+    assert schema.sources["q"].missing_codes == ("97", "98", "99")
+    assert schema.remarks["pay"] == "No value: -9. 0 = none"
+
+
+@pytest.mark.parametrize(
+    ("valid", "left_out"),
+    [
+        ('<range max="97"/>', "it equals the maximum of the rows"),
+        ('<range min="18"/>', "it equals the minimum of the rows"),
+        (
+            '<range min="18" max="40"/><range min="60" max="97"/>',
+            "it equals the minimum and maximum",
+        ),
+    ],
+)
+def test_no_end_of_a_valid_range_of_ddi_is_that_of_the_rows(
+    tmp_path: Path, valid: str, left_out: str
+) -> None:
+    stats = '<sumStat type="min">18</sumStat><sumStat type="max">97</sumStat>'
+    var = f'<var name="age" intrvl="contin" dcml="0"><valrng>{valid}</valrng>{stats}<varFormat type="numeric"/></var>'
+    schema = read_code_book(ddi_book(tmp_path, var))
+    assert schema.columns == (Learn("age", "integer"),)
+    assert left_out in schema.remarks["age"]
+    assert not {"18", "97"} & set(schema.to_toml().replace(".", " ").split())
+
+
+def test_a_label_of_ddi_that_repeats_its_code_is_not_a_label(tmp_path: Path) -> None:
+    counted = categories({"37": "37", "41": "41"}, '<catStat type="freq">1</catStat>')
+    var = f'<var name="age" intrvl="discrete">{counted}<varFormat type="numeric"/></var>'
+    schema = read_code_book(ddi_book(tmp_path, var))
+    assert schema.columns == (Learn("age", "integer"),)
+    assert "37" not in schema.to_toml()
+
+
+@pytest.mark.parametrize("standard", ["SAS", "ISO"])
+def test_ddi_states_dates_in_iso_8601_or_asks_for_their_format(
+    tmp_path: Path, standard: str
+) -> None:
+    form = f'<varFormat type="numeric" category="date" schema="{standard}" formatname="DDMMYY10."/>'
+    schema = read_code_book(ddi_book(tmp_path, f'<var name="seen" intrvl="contin">{form}</var>'))
+    asked = "Column 'seen': The code book does not state how its dates" in schema.remarks[""]
+    assert asked == (standard != "ISO")
+
+
 def test_ddi_as_programs_write_it(tmp_path: Path) -> None:
     book = """<codeBook xmlns="ddi:codebook:2_5"><dataDscr>
     <varGrp ID="G1" var="V1 V2"><labl>Persons</labl></varGrp>
@@ -457,6 +548,16 @@ def test_redcap_as_it_exports_dictionaries(tmp_path: Path) -> None:
     assert "Column 'weight': The code book writes its numbers with" in schema.remarks[""]
 
 
+def test_a_named_person_comes_before_the_record_id_of_redcap(tmp_path: Path) -> None:
+    head = '"Variable / Field Name","Field Type","Choices, Calculations, OR Slider Labels"\n'
+    rows = 'record_id,text,\nmrn,text,\nsex,radio,"1, M | 2, F"\n'
+    schema = read_code_book(written(tmp_path, head + rows))
+    assert (schema.person, schema.ignore[0]) == ("mrn", "record_id")
+    part = read_code_book(written(tmp_path, head + 'sex,radio,"1, M | 2, F"\n'))
+    assert part.columns == (Categorical("sex", ["1", "2"], missing=True),)
+    assert part.person is None
+
+
 def test_labels_of_single_values_and_ranges_of_missing_codes_of_spss(tmp_path: Path) -> None:
     pyreadstat = pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -477,6 +578,29 @@ def test_labels_of_single_values_and_ranges_of_missing_codes_of_spss(tmp_path: P
     assert schema.remarks["age"] == "90 = 90 or more"
     assert schema.sources["pay"].missing_codes == ("-3", "-2", "-1")
     assert "Column 'debt': The code book has a range of missing codes" in schema.remarks[""]
+    assert schema.sources["sex"].missing_codes == ("7", "8", "9")
+
+
+def test_ordinal_numbers_of_spss_are_in_the_order_of_the_numbers(tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pyreadstat.write_sav(
+        pandas.DataFrame({"grade": [1.0, 10.0]}),
+        tmp_path / "a.sav",
+        variable_value_labels={"grade": {10.0: "high", 1.0: "low", 2.0: "middle"}},
+        variable_measure={"grade": "ordinal"},
+    )
+    schema = read_code_book(tmp_path / "a.sav")
+    assert schema.columns == (Ordinal("grade", ["1", "2", "10"], missing=True),)
+
+
+def test_a_number_that_names_persons_is_the_person_id_column_also_if_stored_as_real(
+    tmp_path: Path,
+) -> None:
+    fields = [{"name": n, "type": "number"} for n in ("patient_id", "cost_per_patient")]
+    schema = read_code_book(written(tmp_path, {"fields": fields}))
+    assert schema.person == "patient_id"
+    assert schema.columns == (Learn("cost_per_patient", "real"),)
 
 
 WRONG = {
@@ -574,6 +698,10 @@ WRONG = {
     ),
     "no choices": (
         '"Variable / Field Name","Field Type"\nid,text\na,checkbox\n', "the checkbox 'a' has no choices",
+    ),
+    "choices without commas": (
+        '"Variable / Field Name","Field Type","Choices, Calculations, OR Slider Labels"\nid,text,\na,radio,1; Yes\n',
+        "a choice of 'a' is not a code, a comma and a label",
     ),
     "a field without a name": ('"Variable / Field Name","Field Type"\nid,text\n,yesno\n', "has no name"),
     "semicolons": ("Variable / Field Name;Field Type\na;text\n", "has no column 'Variable / Field Name'"),

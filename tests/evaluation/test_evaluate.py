@@ -143,6 +143,10 @@ def test_a_list_of_marginals_is_a_workload() -> None:
             lambda real, frame, r, q: evaluate(r, real),
             r"evaluate\(real, release\)",
         ),
+        (
+            lambda real, frame, r, q: evaluate("visits.MARGRAVE", frame),
+            r"evaluate\(real, release\)",
+        ),
         (lambda real, frame, r, q: model_errors(frame, r.model, q), r"Give margrave\.read_table\("),
         (
             lambda real, frame, r, q: geometry_errors(frame, r.codes()),

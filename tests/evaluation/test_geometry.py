@@ -27,7 +27,7 @@ from margrave.evaluation import (
     thresholding_error,
 )
 from margrave.evaluation.points import Points
-from margrave.schema import Schema
+from margrave.schema import Categorical, Coded, Schema
 
 SCHEMA = Schema.coded({"a": 5, "b": 2, "c": 7, "d": 4})
 DOMAIN = SCHEMA.domain
@@ -206,6 +206,53 @@ def test_what_cannot_be_compared_is_refused() -> None:
         geometry_errors(TABLE, REAL.take([]))
     with pytest.raises(InputError, match="no rows"):
         geometry_errors(MemoryTable(SCHEMA, REAL.take([])), REAL)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"queries": 0}, "queries is 0. Give a whole number"),
+        ({"directions": 0}, "directions is 0. Give a whole number"),
+        ({"target": "b"}, "target and test belong together"),
+        ({"test": OTHER}, "target and test belong together"),
+        ({"regression": True}, "regression is about the target"),
+        ({"target": "z", "test": OTHER, "regression": True}, "no column 'z'"),
+    ],
+)
+def test_arguments_that_would_be_ignored_or_divide_by_zero_are_refused(
+    options: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(InputError, match=expected):
+        geometry_errors(TABLE, OTHER, **options)
+
+
+def test_a_regression_on_categories_without_an_order_is_refused() -> None:
+    schema = Schema([Categorical("town", ["x", "y", "z"]), Coded("b", 2)])
+    codes = Codes.of(schema.domain, {"town": np.array([0, 1, 2]), "b": np.array([0, 1, 1])})
+    with pytest.raises(InputError, match="'town' has categories without an order"):
+        geometry_errors(
+            MemoryTable(schema, codes), codes, target="town", test=codes, regression=True
+        )
+
+
+def test_a_missing_target_has_no_place_in_a_regression() -> None:
+    pytest.importorskip("sklearn")
+    schema = Schema([Coded("stay", 5, missing=True), Coded("b", 2)])
+    full = Codes.of(schema.domain, {"stay": np.array([1, 1, 1, 1]), "b": np.array([0, 1, 1, 0])})
+    some = Codes.of(schema.domain, {"stay": np.array([1, 5, 5, 1]), "b": np.array([0, 1, 1, 0])})
+    found = geometry_errors(
+        MemoryTable(schema, full), some, target="stay", test=some, regression=True
+    )
+    assert found.downstream == 0.0
+
+
+def test_an_infinite_error_fits_in_json() -> None:
+    constant = Codes(DOMAIN, np.ones_like(REAL.values))
+    found = geometry_errors(TABLE, constant)
+    assert found.covariance == float("inf")
+    plain = found.to_dict()
+    assert plain["covariance"] is None
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 
 
 def test_learning_from_the_rows_themselves_beats_noise() -> None:

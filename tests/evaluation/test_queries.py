@@ -14,7 +14,7 @@ from margrave.errors import InputError
 from margrave.evaluation import evaluate, model_errors, query_errors
 from margrave.marginal import QueryFamily
 from margrave.models import empirical
-from margrave.schema import Schema
+from margrave.schema import Categorical, Integer, Schema
 from margrave.workload import Workload
 from tests.support.conformance import SIZES, memory_table, some_rows
 
@@ -55,7 +55,8 @@ def test_errors_are_those_of_counting_row_by_row(kind: str) -> None:
     assert found.largest == pytest.approx(expected.max())
     assert found.mean == pytest.approx(expected.mean())
     assert found.rmse == pytest.approx(np.sqrt((expected**2).mean()))
-    assert found.worst == queries[int(np.argmax(expected))].describe
+    worst = queries[int(np.argmax(expected))]
+    assert [word.split(" = ")[0] for word in found.worst.split(", ")] == list(worst.clique)
     other = np.array(some_rows(SIZES, 40, seed=9))
     model = empirical(
         Codes.of(REAL.domain, {a: other[:, i] for i, a in enumerate(SIZES)}), total=123.0
@@ -64,6 +65,21 @@ def test_errors_are_those_of_counting_row_by_row(kind: str) -> None:
     assert (exact.largest, exact.mean, exact.rmse) == pytest.approx(
         (found.largest, found.mean, found.rmse)
     )
+
+
+def test_the_query_that_is_furthest_off_has_labels_and_not_codes() -> None:
+    """The code 1 of a column of the categories 1 and 2 stands for 2."""
+    schema = Schema([Categorical("sex", ["1", "2"]), Integer("age", 0, 39, bins=4)])
+    real, other = (
+        MemoryTable(schema, Codes.of(schema.domain, {"sex": np.array([1]), "age": np.array([age])}))
+        for age in (3, 0)
+    )
+    cells = QueryFamily.cells(schema.domain, [("sex", "age")])
+    assert query_errors(real, other, cells).worst == "sex = 2, age = 0 to 9"
+    assert evaluate(real, other, [("sex", "age")]).queries.worst == "sex = 2, age = 0 to 9"
+    ranges = QueryFamily.prefixes(schema.domain, [("age",)], ["age"])
+    assert query_errors(real, other, ranges).worst == "age = 0 to 9"
+    assert query_errors(other, real, ranges).largest == 1.0
 
 
 def test_an_evaluation_tells_them_for_the_cells_of_its_workload_or_for_others() -> None:

@@ -120,6 +120,18 @@ def test_nothing_matches_a_table_with_itself() -> None:
     assert evaluate(empty, real, WORKLOAD).matching_share is None
 
 
+def test_a_match_of_more_than_ten_times_the_real_rows_is_a_number_of_draws() -> None:
+    schema = Schema.coded({"a": 2})
+    real, other = (
+        read_table(pa.table({"a": [0] * n + [1] * m}), schema) for n, m in ((5, 5), (501, 499))
+    )
+    found = evaluate(real, other)
+    assert found.matching_share is not None
+    assert found.matching_share > 10
+    words = f"as accurate as {found.matching_rows:,} random draws of the real rows"
+    assert found.equivalent_sample_size() == words
+
+
 def test_cells_of_equal_counts_are_taken_together_and_empty_ones_left_out() -> None:
     form = Subsampling(12)
     form.add(np.array([[3, 3, 0], [0, 6, 0]]), 2.0)

@@ -15,7 +15,8 @@ def read_ddi(content: str, *, ranges_public: bool = False) -> list[Variable]:
     """Return the variables of a DDI-Codebook file (versions 1 to 2.5).
 
     Ranges and values that a program computed from the rows are left out: statistics (``sumStat``, ``catStat``), a
-    valid range that equals them, and categories of which some have frequencies and no labels.
+    valid range whose stated ends equal them, and categories of which some have frequencies and no labels. A label
+    that repeats its code is not a label.
 
     Args:
         content: The XML.
@@ -65,36 +66,42 @@ def _ddi(var: ElementTree.Element, ranges_public: bool) -> Variable:
     codes = with_labels(name, ((code, label) for code, label, out in entries if not out and code))
     no_value = [code for code, _, out in entries if out and code]
     no_value += [i.get("VALUE", "") for i in var.findall("invalrng/item")]
+    invalid = _spans(var, "invalrng", kind)
+    no_value += [code for code in codes if any(_within(code, *span) for span in invalid)]
+    codes = {code: label for code, label in codes.items() if code not in no_value}
     notes: list[str] = []
     questions: list[str] = []
+    if kind in ("date", "timestamp") and (form is None or form.get("schema") != "ISO"):
+        questions.append(Phrase.DATES)
     low, high = _valid_range(var, kind)
-    valid = [f"{a or 'all'} to {b or 'all'}" for a, b in _spans(var, "valrng", kind)]
-    notes += [f"Valid: {', '.join(valid)}"] if len(valid) > 1 else []
-    if not ranges_public and low and high and _are_of_rows(var, low, high):
-        equal = (
-            "Its valid range is left out: it equals the minimum and maximum of the rows in sumStat"
-        )
+    if not ranges_public and (low or high) and _are_of_rows(var, low, high):
+        ends = " and ".join(w for w, end in (("minimum", low), ("maximum", high)) if end)
+        equal = f"Its valid range is left out: it equals the {ends} of the rows in sumStat"
         notes += [] if codes else [equal]
         low = high = None
+    else:
+        valid = [f"{a or 'all'} to {b or 'all'}" for a, b in _spans(var, "valrng", kind)]
+        notes += [f"Valid: {', '.join(valid)}"] if len(valid) > 1 else []
     counted = any(c.find("catStat") is not None for c in categories)
-    of_rows = not ranges_public and counted and not all(codes.values())
+    labels = {code: label for code, label in codes.items() if label not in ("", code)}
+    of_rows = not ranges_public and counted and len(labels) < len(codes)
     if of_rows:
         notes.append("Its values are left out: some have frequencies and no labels")
     one_label = kind in ("integer", "real") and len(codes) == 1
     # Labels of some values, such as the last of many, are not the categories.
     if of_rows or one_label or var.get("intrvl") == "contin":
-        notes += [f"{code} = {label}" for code, label in codes.items() if label]
+        notes += [f"{code} = {label}" for code, label in labels.items()]
         codes = {}
-    for least, most in _spans(var, "invalrng", kind):
+    for least, most in invalid:
         if kind in ("integer", "real") and any(b and math.isnan(number(b)) for b in (least, most)):
             raise SchemaError(
                 f"The code book's range of missing codes of {name!r} is not of numbers.",
                 remedy="Correct the code book.",
             )
         within = codes_within(least, most)
-        no_value += [] if codes else within
+        no_value += within
         notes += [] if within else [f"{Phrase.NO_VALUE}: {least or 'all'} to {most or 'all'}"]
-        questions = questions if codes or within else [Phrase.MISSING_RANGE]
+        questions += [] if codes or within else [Phrase.MISSING_RANGE]
     listed = kind in ("integer", "real", "text") and bool(codes)
     return Variable(
         name, kind, _inner(var, "labl"), codes if listed else {}, var.get("nature") == "ordinal",
@@ -125,6 +132,12 @@ def _spans(var: ElementTree.Element, of: str, kind: str) -> list[tuple[str, str]
     return found
 
 
+def _within(code: str, least: str, most: str) -> bool:
+    """Return True if a code is a number in a range; "" is an open end, and a range has one end at least."""
+    low, high = number(least) if least else -math.inf, number(most) if most else math.inf
+    return bool(least or most) and low <= number(code) <= high
+
+
 def _valid_range(var: ElementTree.Element, kind: str) -> tuple[str | None, str | None]:
     """Return the least and the greatest of the valid ranges and values of a variable."""
     spans = _spans(var, "valrng", kind)
@@ -143,9 +156,11 @@ def _valid_range(var: ElementTree.Element, kind: str) -> tuple[str | None, str |
 
 
 def _are_of_rows(var: ElementTree.Element, low: str | None, high: str | None) -> bool:
-    """Return True if bounds are the minimum and the maximum of the rows, by the statistics beside them."""
+    """Return True if all stated bounds are the minimum or maximum of the rows, by the statistics beside them."""
     agree = []
     for bound, kind in ((low, "min"), (high, "max")):
+        if not bound:
+            continue
         texts = [(s.text or "").strip() for s in var.findall("sumStat") if s.get("type") == kind]
         agree.append(any(t == bound or number(t) == number(bound) for t in texts))
     return all(agree)

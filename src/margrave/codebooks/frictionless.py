@@ -71,9 +71,7 @@ def _field(
         ]
         pairs = truths_of(*words)
     if kind in ("date", "timestamp") and form == "any":
-        questions.append(
-            "The code book does not state how its dates are written. Unless they are in ISO 8601, write format."
-        )
+        questions.append(Phrase.DATES)
     written = entry.get("decimalChar", ".") != "." or entry.get("groupChar")
     if kind in ("integer", "real") and (written or entry.get("bareNumber") is False):
         questions.append(Phrase.SEPARATORS)

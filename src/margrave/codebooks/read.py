@@ -29,7 +29,7 @@ def read_code_book(
 
     Bounds and categories of the code book are taken as public and cite it. Those that it lacks are
     to be learned. Columns of times get their hours and weekdays, whose values are public anyway.
-    Identifiers and free text are under ``ignore``.
+    A column that identifies persons is the person ID column. Other identifiers and free text are under ``ignore``.
 
     Args:
         path: DDI-Codebook (XML), Frictionless Table Schema or data package, CSV on the Web, SDV
@@ -108,7 +108,9 @@ def schema_of_variables(variables: Sequence[Variable], cite: str) -> Schema:
     ignore: list[str] = []
     remarks: dict[str, str] = {}
     sources: dict[str, ColumnSource] = {}
-    person = next((v.name for v in variables if v.names_person), None)
+    persons = [v.name for v in variables if v.names_person]
+    persons += [v.name for v in variables if v.participant]
+    person = persons[0] if persons else None
     for variable in variables:
         column = variable.column
         if variable.name == person:

@@ -76,10 +76,11 @@ def _redcap(row: Mapping[str, str], *, is_first: bool) -> list[Variable]:
         "entry of Identifier?",
         "REDCap",
     )
-    identifies = is_first or row.get("identifier", "").strip().lower() == "y"
+    is_record = is_first and sort == "text"
+    identifies = is_record or row.get("identifier", "").strip().lower() == "y"
     choices: dict[str, str] = {}
     if sort in ("radio", "dropdown", "checkbox"):
-        choices = with_labels(name, _choices(row.get("choices", "")))
+        choices = with_labels(name, _choices(name, row.get("choices", "")))
         if not choices:
             raise SchemaError(
                 f"In the data dictionary, the {sort} {name!r} has no choices.",
@@ -95,7 +96,7 @@ def _redcap(row: Mapping[str, str], *, is_first: bool) -> list[Variable]:
             for code, said in choices.items()
         ]  # fmt: skip
     if identifies:
-        return [Variable(name, "out", label, identifier=True)]
+        return [Variable(name, "out", label, identifier=True, participant=is_record)]
     if sort in ("radio", "dropdown"):
         return [Variable(name, "text", label, choices, notes=notes)]
     if sort in ("yesno", "truefalse"):
@@ -172,6 +173,11 @@ def _validated(check: str) -> str:
     return "text" if check in ("zipcode", "postalcode_canada", "alpha_only") else "out"
 
 
-def _choices(text: str) -> list[tuple[str, str]]:
-    pieces = [p.split(",", 1) for p in text.split("|") if p.strip()]
-    return [(p[0].strip(), p[1].strip() if len(p) > 1 else "") for p in pieces]
+def _choices(name: str, text: str) -> list[tuple[str, str]]:
+    pieces = [p.partition(",") for p in text.split("|") if p.strip()]
+    if not all(comma for _, comma, _ in pieces):
+        raise SchemaError(
+            f"In the data dictionary, a choice of {name!r} is not a code, a comma and a label.",
+            remedy='List them as "1, Male | 2, Female".',
+        )
+    return [(code.strip(), label.strip()) for code, _, label in pieces]

@@ -10,6 +10,10 @@ from typing import Any
 
 from margrave.codebooks.variable import Phrase, Variable, codes_within
 from margrave.errors import DataError, InputError
+from margrave.schema.parsing import number
+
+#: Display formats of Stata whose numbers pyreadstat reads as times of day.
+TIMES_OF_DAY = ("%tcHH:MM:SS", "%tcHH:MM")
 
 
 def reader_of(path: Path) -> str | None:
@@ -69,8 +73,7 @@ def moment_formats(forms: Iterable[str]) -> dict[str, list[str]]:
     >>> moment_formats(["%tdDD/NN/CCYY", "%tm"])
     {'extra_date_formats': ['%tdDD/NN/CCYY'], 'extra_datetime_formats': []}
     """
-    times_of_day = ("%tcHH:MM:SS", "%tcHH:MM")
-    units = {form: stata_unit(form) for form in forms if form not in times_of_day}
+    units = {form: stata_unit(form) for form in forms if form not in TIMES_OF_DAY}
     return {
         "extra_date_formats": [form for form, unit in units.items() if unit == "d"],
         "extra_datetime_formats": [form for form, unit in units.items() if unit in ("c", "C")],
@@ -158,6 +161,8 @@ def _variable(
     no_value += [_code(r["lo"]) for r in missing if r["lo"] == r["hi"]]
     # Extended missing values of Stata and SAS (.a to .z) come as letters.
     listed = {c: t for c, t in codes.items() if c not in no_value and not _is_extended(c, stored)}
+    if stored != "string":  # the order of an ordinal variable is that of its numbers
+        listed = dict(sorted(listed.items(), key=lambda pair: number(pair[0])))
     notes: list[str] = []
     questions: list[str] = []
     if measure != "scale" and all(c.startswith("-") for c in listed):
@@ -169,7 +174,7 @@ def _variable(
         listed = {}
     for low, high in [(r["lo"], r["hi"]) for r in missing if r["lo"] != r["hi"]]:
         within = codes_within(low, high)
-        no_value += [] if listed else within
+        no_value += within
         notes += [] if within else [f"{Phrase.NO_VALUE}: {_code(low)} to {_code(high)}"]
         questions = questions if listed or within else [Phrase.MISSING_RANGE]
     notes += filter(None, [period_note(form)])
@@ -186,27 +191,26 @@ def _variable(
 
 
 def _kind(form: str, stored: str) -> str:
-    """Return the kind of a column by its display format: F8.2, %td, DATETIME20.
+    """Return the kind of a column by its display format: F8.2, %td, DATETIME20. Times of day are "out".
 
     >>> [_kind(f, "double") for f in ("F3.0", "F8.2", "%10.0g", "%tdDD/NN/CCYY", "%tc", "%tm", "DATE9", "DOLLAR8.2")]
     ['integer', 'real', 'real', 'date', 'timestamp', 'integer', 'date', 'real']
+    >>> [_kind(f, "double") for f in ("E8601DA10", "YYMMDDN8", "E8601DT19", "TIME8", "%tcHH:MM")]
+    ['date', 'date', 'timestamp', 'out', 'out']
     """
     if stored == "string":
         return "text"
     unit = stata_unit(form)
     plain = form.upper().rstrip("0123456789.")
-    if unit in ("c", "C") or plain.startswith(("DATETIME", "YMDHMS")):
+    # The formats whose numbers pyreadstat reads as days, as moments and as times of day.
+    days = r"[AEJS]?DATE|DTDATE|WEEKDAT[EX]|(YYMMDD|MMDDYY|DDMMYY)[BCDNPS]?|(IS8601|E8601|B8601)DA"
+    moments = r"DATETIME|YMDHMS|DATEAMPM|MDYAMPM|(IS8601|E8601|B8601)DT|B8601DN"
+    times = r"D?TIME|HHMM|TOD|TIMEAMPM|(IS8601|E8601|B8601)TM"
+    if form in TIMES_OF_DAY or re.fullmatch(times, plain):
+        return "out"
+    if unit in ("c", "C") or re.fullmatch(moments, plain):
         return "timestamp"
-    if unit == "d" or plain in (
-        "DATE",
-        "ADATE",
-        "EDATE",
-        "SDATE",
-        "JDATE",
-        "YYMMDD",
-        "MMDDYY",
-        "DDMMYY",
-    ):
+    if unit == "d" or re.fullmatch(days, plain):
         return "date"
     no_decimals = period_note(form) or (form.startswith("F") and form.endswith(".0"))
     return "integer" if stored.startswith("int") or no_decimals else "real"

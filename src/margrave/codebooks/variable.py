@@ -23,7 +23,7 @@ from margrave.schema import (
     Timestamp,
 )
 from margrave.schema.parsing import DateReader, number, parse_moment
-from margrave.schema.person_names import names_one_person
+from margrave.schema.person_names import names_a_key, names_one_person
 
 
 class Phrase(StrEnum):
@@ -34,6 +34,7 @@ class Phrase(StrEnum):
     MISSING_RANGE = (
         "The code book has a range of missing codes. List those that occur as missing_codes."
     )
+    DATES = "The code book does not state how its dates are written. Unless they are in ISO 8601, write format."
     SEPARATORS = (
         "The code book writes its numbers with a decimal comma, separators or signs. In the table, write them with"
         " digits and a decimal point alone."
@@ -55,6 +56,7 @@ class Variable:
         missing_codes: Codes that mean "no value".
         format: The pattern of dates and times in text, as of ``strptime``; None for ISO 8601.
         identifier: Whether it identifies persons or rows.
+        participant: Whether it identifies participants, of whom each may have several rows.
         required: Whether every row has a value.
         notes: Facts of the code book that a schema cannot hold, in words.
         questions: Facts that the custodian has to look at before the schema is used, in sentences.
@@ -70,6 +72,7 @@ class Variable:
     missing_codes: Sequence[str] = ()
     format: str | None = None
     identifier: bool = False
+    participant: bool = False
     required: bool = False
     notes: Sequence[str] = ()
     questions: Sequence[str] = ()
@@ -77,8 +80,11 @@ class Variable:
     @property
     def names_person(self) -> bool:
         """True if the column may say whose row it is: its name does, and the code book lists no values."""
-        kinds = ("integer", "text", "out")
-        return names_one_person(self.name) and not self.states_values and self.kind in kinds
+        if self.states_values:
+            return False
+        if self.kind == "real":  # statistical programs store every number as a real one
+            return names_a_key(self.name)
+        return names_one_person(self.name) and self.kind in ("integer", "text", "out")
 
     @property
     def column(self) -> Column | None:

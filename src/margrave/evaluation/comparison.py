@@ -43,7 +43,7 @@ from margrave.evaluation.queries import (
     share,
 )
 from margrave.marginal import QueryFamily
-from margrave.ratios import percent
+from margrave.ratios import MAX_RATIO, percent
 from margrave.release import Release
 from margrave.schema import Schema, schema_of
 from margrave.types import Attribute, Clique, FloatArray, IntArray
@@ -122,6 +122,8 @@ class Evaluation:
         """Return the matching subsample in words."""
         if self.matching_share is None:
             return "no random sample of the real rows is as far from them"
+        if self.matching_share > MAX_RATIO:
+            return f"as accurate as {self.matching_rows:,} random draws of the real rows"
         return f"as accurate as a random {percent(self.matching_share, '.3g')} of the real rows"
 
     def worst(self, count: int = 5) -> list[tuple[Clique, float]]:
@@ -277,7 +279,7 @@ def evaluate(
         one_way={a: errors[(a,)] / 2 for a in domain},
         two_way={r: errors[r] / 2 for r in pairs},
         columns=tuple(_summary(real.schema, a, *pictures.shares[a]) for a in domain),
-        queries=cells.found() if queries is None else query_errors(real, other, queries),
+        queries=cells.found(real.schema) if queries is None else query_errors(real, other, queries),
         pictures=pictures,
         matching_rows=subsampling.matching(workload_error),
         numbers=_numbers(given, made, real.schema, other.rows(), seed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -10,9 +11,12 @@ import numpy as np
 
 from margrave.data import Table
 from margrave.domain import Codes
+from margrave.errors import InputError
 from margrave.evaluation.downstream import downstream_error
+from margrave.evaluation.inputs import check_count
 from margrave.evaluation.points import Points, comparable, points_of
 from margrave.evaluation.random_queries import Ratio, counting_error, thresholding_error
+from margrave.schema import Schema
 from margrave.types import AnyArray, Attribute, FloatArray
 
 DIRECTIONS = 100
@@ -49,8 +53,9 @@ class GeometryErrors:
     downstream: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data that fits in JSON."""
-        return dict(vars(self))
+        """Return plain data that fits in JSON: an infinite error is None."""
+        errors: dict[str, float | None] = vars(self)
+        return {name: None if e is None or math.isinf(e) else e for name, e in errors.items()}
 
 
 def geometry_errors(
@@ -67,13 +72,16 @@ def geometry_errors(
     """Return the six errors of one synthetic table: covariance, boxes, half-spaces, SW₁, L1, and
     learning from it.
 
-    ``target`` and ``test``, real rows held out, are for the downstream error alone (see ``downstream_error``).
+    ``target`` and ``test``, real rows held out, are for the downstream error alone (see ``downstream_error``). A
+    ``regression`` leaves out rows whose target is missing.
     ``queries`` boxes and as many half-spaces are drawn; ``rng``: None is a fixed seed, so that two synthetic tables
     are held against the same ones. ``directions`` of projections are evenly spaced.
 
     **Privacy:** NOT private. It reads the real rows outside the gate, for the custodian alone.
 
-    Raises ``InputError`` for tables of other columns, without rows, or in which no box holds 5 % to 95 % of the rows.
+    Raises ``InputError`` for tables of other columns, without rows, or in which no box holds 5 % to 95 % of the rows;
+    for a target without ``test`` or the reverse; for a regression on a column of categories; and for ``queries`` or
+    ``directions`` below 1.
 
     >>> from margrave.data import MemoryTable
     >>> from margrave.schema import Schema
@@ -85,6 +93,10 @@ def geometry_errors(
     Source: Donhauser, Abad, Hulkund, Yang 2024 (PrivPGD), Section 4.1.
     """
     comparable(real, synthetic)
+    _check_target(real.schema, target, test, regression)
+    train = synthetic
+    if target is not None and test is not None and regression:
+        train, test = (_with_target(codes, real.schema, target) for codes in (synthetic, test))
     rng = np.random.default_rng(0) if rng is None else rng
     sliced, l1 = _pairs(real, synthetic, directions)
     covariance = covariance_error(real, synthetic)
@@ -101,8 +113,34 @@ def geometry_errors(
         thresholding_error=thresholding.error,
         downstream=None
         if target is None or test is None
-        else downstream_error(synthetic, test, target, regression=regression, rng=rng),
+        else downstream_error(train, test, target, regression=regression, rng=rng),
     )
+
+
+def _check_target(
+    schema: Schema, target: Attribute | None, test: Codes | None, regression: bool
+) -> None:
+    if (target is None) != (test is None):
+        raise InputError("target and test belong together.", remedy="Give both, or neither.")
+    if target is None and regression:
+        raise InputError(
+            "regression is about the target, and there is none.",
+            remedy="Give target and test, or leave out regression.",
+        )
+    if target is not None and regression:
+        schema.domain.index(target)
+        if schema.column(target).kind == "categorical":
+            raise InputError(
+                f"The target {target!r} has categories without an order, and regression needs a number.",
+                remedy="Leave out regression.",
+            )
+
+
+def _with_target(codes: Codes, schema: Schema, target: Attribute) -> Codes:
+    """Return the rows whose target is a number: a missing value has a code and no place on the line."""
+    column = schema.column(target)
+    numbers = codes.column(target) < column.size - column.missing
+    return codes.take(np.flatnonzero(numbers))
 
 
 def covariance_error(real: Table, synthetic: Codes) -> Ratio:
@@ -140,6 +178,7 @@ def sliced_wasserstein(points: Points, directions: int = DIRECTIONS) -> float:
     >>> round(sliced_wasserstein(corners), 3), round(2 / np.pi, 3)  # the mean of |cos|
     (0.637, 0.637)
     """
+    check_count("directions", directions)
     angles = (np.arange(directions) + 0.5) * np.pi / directions
     difference = points.real - points.synthetic
     total = 0.0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, TypeGuard
 
+from margrave._fields import is_whole, shown_value
 from margrave._io import path_of
 from margrave.data import MemoryTable, Table, read_synthetic, read_table
 from margrave.domain import Codes, Domain
@@ -18,8 +20,13 @@ Synthetic = Release | Table | Codes | Any
 
 def opened(synthetic: Synthetic) -> Synthetic:
     """Return the release of a path that ends in ``.margrave``; anything else as it is."""
-    path = path_of(synthetic)
-    return synthetic if path is None or path.suffix != ".margrave" else Release.load(path)
+    path = _release_path(synthetic)
+    return synthetic if path is None else Release.load(path)
+
+
+def _release_path(value: object) -> Path | None:
+    path = path_of(value)
+    return path if path is not None and path.suffix.lower() == ".margrave" else None
 
 
 def common_schema(synthetic: Synthetic, stated: Schema | None) -> Schema | None:
@@ -73,7 +80,7 @@ def real_table(real: Real, schema: object = None) -> Table:
     """Return the real table; a frame or file is read with the schema, where there is one."""
     if is_table(real):
         return real
-    if isinstance(real, Release):
+    if isinstance(real, Release) or _release_path(real) is not None:
         raise InputError(
             "A release is given as the real table.",
             remedy="The real table comes first, and the release after it: evaluate(real, release).",
@@ -92,6 +99,14 @@ def check_codes(what: str, codes: object) -> None:
         raise InputError(
             f"{what} is a {type(codes).__name__}, and no codes.",
             remedy="Give release.codes(seed=1), or margrave.data.synthetic_codes(rows, schema) of a table.",
+        )
+
+
+def check_count(parameter: str, value: object) -> None:
+    """Raise ``InputError`` unless a parameter is a whole number, 1 or more."""
+    if not is_whole(value, 1):
+        raise InputError(
+            f"{parameter} is {shown_value(value)}.", remedy="Give a whole number, 1 or more."
         )
 
 

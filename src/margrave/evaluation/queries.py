@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,9 +14,10 @@ from margrave.domain import Domain
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import InputError
 from margrave.evaluation.inputs import Real, Synthetic, comparison_sides, real_table
-from margrave.marginal import QueryFamily
+from margrave.marginal import LinearQuery, QueryFamily
 from margrave.models import Answerer
 from margrave.release import Release
+from margrave.schema import Column, Schema
 from margrave.types import AnyArray, Clique, FloatArray
 
 BATCH_CELLS = 1 << 24
@@ -26,7 +27,7 @@ BATCH_CELLS = 1 << 24
 class QueryErrors:
     """``|q(D) / n − q(D') / n'|`` over a set of queries. **Not private**: D are the real rows.
 
-    ``largest`` is that of the query ``worst``, in words.
+    ``largest`` is that of the query ``worst``, in words with the labels of the schema.
     """
 
     queries: int
@@ -69,7 +70,7 @@ def query_errors(
     ...     MemoryTable(schema, Codes.of(schema.domain, {"a": np.array(codes)})) for codes in ([0, 1, 1, 1], [0, 1])
     ... )
     >>> query_errors(one, other, QueryFamily.cells(schema.domain, [("a",)]))
-    QueryErrors(queries=2, largest=0.25, mean=0.25, rmse=0.25, worst='a 0')
+    QueryErrors(queries=2, largest=0.25, mean=0.25, rmse=0.25, worst='a = 0')
     """
     real, synthetic = comparison_sides(real, synthetic, rows, seed)
     check_same(synthetic.domain, real, queries)
@@ -78,7 +79,7 @@ def query_errors(
         left, right = real.count(batch), synthetic.count(batch)
         for clique in batch:
             summed.add(clique, share(left[clique]), share(right[clique]))
-    return summed.found()
+    return summed.found(real.schema)
 
 
 @hide_rows
@@ -101,7 +102,7 @@ def model_errors(real: Real, model: Answerer | Release, queries: QueryFamily) ->
             summed.add(
                 clique, share(left[clique]), np.asarray(right[clique]) / max(answerer.total, 1e-300)
             )
-    return summed.found()
+    return summed.found(real.schema)
 
 
 @dataclass(eq=False)
@@ -124,11 +125,27 @@ class Errors:
     def _starts(self) -> dict[Clique, int]:
         return dict(zip(self.queries.cliques, self.queries.starts.tolist(), strict=False))
 
-    def found(self) -> QueryErrors:
+    def found(self, schema: Schema) -> QueryErrors:
         """Return the summary of all errors."""
         n, (largest, number) = len(self.queries), self._largest
         mean, square = (float(s) / n for s in self._sums)
-        return QueryErrors(n, largest, mean, float(np.sqrt(square)), self.queries[number].describe)
+        return QueryErrors(
+            n, largest, mean, float(np.sqrt(square)), _in_words(self.queries[number], schema)
+        )
+
+
+def _in_words(query: LinearQuery, schema: Schema) -> str:
+    named = zip(query.clique, query.codes, strict=True)
+    return ", ".join(f"{a} = {_labelled(schema.column(a), codes)}" for a, codes in named) or (
+        "all records"
+    )
+
+
+def _labelled(column: Column, codes: Sequence[int]) -> str:
+    labels, first, last = column.labels(), codes[0], codes[-1]
+    if len(codes) > 2 and last - first == len(codes) - 1:
+        return f"{labels[first]} through {labels[last]}"
+    return " or ".join(labels[code] for code in codes)
 
 
 def share(counts: AnyArray) -> FloatArray:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from margrave.data import Table
 from margrave.domain import Codes
 from margrave.errors import InputError
+from margrave.evaluation.inputs import check_count
 from margrave.evaluation.points import comparable, points_of
 from margrave.types import Clique, FloatArray
 
@@ -103,6 +104,7 @@ def counting_error(
     # Boxes drawn per box wanted, before the search for boxes fails.
     draws_per_box = 500
     comparable(real, synthetic)
+    check_count("queries", queries)
     found: list[tuple[float, float]] = []
     for _ in range(draws_per_box):
         boxes = [_box(real, rng) for _ in range(queries)]
@@ -132,6 +134,7 @@ def thresholding_error(
     Source: Donhauser, Abad, Hulkund, Yang 2024, Section 4.1, Equation 9.
     """
     comparable(real, synthetic)
+    check_count("queries", queries)
     return mean_error(answers(real, synthetic, [_half_space(real, rng) for _ in range(queries)]))
 
 
