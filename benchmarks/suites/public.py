@@ -249,15 +249,16 @@ def cell(rows: Sequence[Row], best: float) -> str:
 
 
 def by_rounds(view: View) -> Iterator[str]:
-    """Return a row wherever RAP has run: rounds and errors, beside AIM's error."""
+    """Return a row wherever RAP has run on its own table: rounds and errors, beside AIM's error."""
     yield f"| table | ε | AIM | {' | '.join(view.label(c) for c in ROUNDS)} |"
     yield "|---|---:|---:|" + "---:|" * len(ROUNDS)
     for task, epsilon in product(view.tasks, EPSILONS):
         aim, *cells = (at(view, task, c, epsilon) for c in ("aim", *ROUNDS))
-        if cells[-1]:
+        if cells[-1] and home_of(task, "rap") == task:
             texts = (f"{mean(c):.4f} ({mean(c, 'measurements'):.0f})" if c else "" for c in cells)
             first = f"{mean(aim):.4f}" if aim else ""
-            yield f"| {view.title(task)} | {epsilon:g} | {first} | {' | '.join(texts)} |"
+            title = view.title(task).split(",")[0]  # none of these has public records
+            yield f"| {title} | {epsilon:g} | {first} | {' | '.join(texts)} |"
 
 
 def verdict(view: View, tasks: Sequence[str]) -> str:
