@@ -167,7 +167,7 @@ def test_bin_ends_are_corrected_for_bias_as_the_mean_is(made: Release, bias_corr
         Mean("children"),
         Proportion("visits", 2),
         Proportion("ill", True),
-        OLS("children ~ C(visits) + sex"),
+        OLS("visits ~ C(children) + sex", where={"visits": (0, 2)}),
         OLS("age > 65 ~ sex"),  # 66 begins a bin
         Logistic("ill ~ I(visits > 4) + C(sex)"),
         Logistic("visits ~ sex", success=1),
@@ -200,6 +200,34 @@ def test_finer_than_the_bins_has_one_note_on_all_columns(
     (note,) = told(found)
     assert [c for c in SCHEMA.domain if f"{c} (the widest is " in note] == sorted(columns)[::-1]
     assert {c for some in binned(found).values() for c in some} == set(columns)
+
+
+def test_a_category_for_each_value_is_marked_for_values_that_share_a_bin(made: Release) -> None:
+    found = analyzed(made, OLS("ill ~ C(visits)"), on_unstable="drop")
+    own = {f"C(visits)[T.{k}]" for k in (0, 2)}
+    inside = {f"C(visits)[T.{k}]" for k in range(3, 21)}
+    assert own <= set(binned(found).keys() ^ set(found.names))
+    assert {e.name for e in found if e.coarse} == inside & set(found.names)
+    assert len(inside & set(found.names)) > 4
+
+
+@pytest.mark.parametrize(
+    ("inside", "same"),
+    [
+        ("C(visits > 9)", "(visits > 9)"),
+        ("C(np.floor(age / 10))", ""),
+        ("C(pd.cut(age, [0, 40, 99]))", "pd.cut(age, [0, 40, 99])"),
+    ],
+)
+def test_an_expression_as_a_category_is_as_fine_as_without(
+    made: Release, inside: str, same: str
+) -> None:
+    """The values of a bin are drawn evenly, so what cuts it is not known, whatever it is written as."""
+    found = analyzed(made, OLS(f"ill ~ {inside}"), on_unstable="drop")
+    assert len(binned(found)) == len(found)
+    if same:
+        plain = analyzed(made, OLS(f"ill ~ {same}"), on_unstable="drop")
+        assert [e.coarse for e in found] == [e.coarse for e in plain]
 
 
 def test_coefficients_that_lean_on_a_column_are_named(made: Release) -> None:

@@ -113,6 +113,41 @@ def test_groups_of_truths_have_the_values_of_the_schema(missing: bool) -> None:
         check_names(schema, By(Mean("x"), "t"), ["mean(x) | t = yes"])
 
 
+@pytest.mark.parametrize("model", [Mean("x"), Count("x", 2)])
+def test_groups_within_bins_are_marked(model: Any) -> None:
+    """In bins of a month, every hour of the day has the same drawn rows."""
+    rng = np.random.default_rng(0)
+    schema = Schema(
+        [
+            Integer("x", 0, 9),
+            Timestamp("seen", datetime(2020, 1, 1), datetime(2020, 12, 31, 23), bins=12),
+            Integer("age", 20, 49, bins=10),
+        ]
+    )
+    seen = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 8784, 2_000), "h")
+    x = 2 + 4 * (seen.hour >= 12) + rng.integers(0, 3, 2_000)
+    rows = pd.DataFrame({"x": x, "seen": seen, "age": rng.integers(20, 50, 2_000)})
+    of = release_by_hand(rows, schema, [("x", "seen"), ("x", "age")])
+    for column in ("hour(seen)", "age"):
+        (found,) = analyze_several(of, [By(model, column)], 4, seed=0, method="bootstrap")
+        name = "seen" if column == "hour(seen)" else column
+        assert all(e.coarse == (name,) for e in found if e.has_interval)
+
+
+def test_groups_of_whole_numbers_are_those_of_the_schema() -> None:
+    """A value that no row of a data set has counts as 0 there, as a category does."""
+    rng = np.random.default_rng(0)
+    schema = Schema([Integer("k", 0, 5), Integer("x", 0, 3)])
+    k = rng.choice([1, 2, 5], 800, p=[0.5, 0.495, 0.005])
+    rows = pd.DataFrame({"k": k, "x": rng.integers(0, 4, 800)})
+    of = release_by_hand(rows, schema, [("k", "x")])
+    fits: list[Any] = [By(Count("x", 1), "k"), By(Total("x"), "k"), By(Mean("x"), "k")]
+    count, total, mean = analyze_several(of, fits, 20, seed=0, method="bootstrap")
+    assert [n.partition(" = ")[2].rpartition(" ")[2] for n in count.names] == list("012345")
+    assert all(e.used == 20 for e in (*count, *total))
+    assert mean["mean(x) | k = 1"].used == 20
+
+
 def test_what_makes_no_groups_is_refused_before_anything_is_drawn() -> None:
     schema = Schema(
         [

@@ -299,6 +299,53 @@ def test_columns_of_interactions_have_the_names_of_statsmodels(right: str) -> No
     assert found.variances == pytest.approx(direct.bse.to_numpy() ** 2, rel=1e-8)
 
 
+def test_numbers_as_categories_have_one_reference_in_all_data_sets() -> None:
+    """Their levels are the values that occur: a rare first value is the reference of some data sets alone."""
+    rng = np.random.default_rng(0)
+    tables = []
+    for i in range(12):
+        k = rng.integers(2, 6, 300)
+        k[0] = 1 if i % 2 else 2
+        y = 3.0 * k + rng.normal(0, 0.1, 300)
+        tables.append(pd.DataFrame({"k": k, "y": y}))
+    commonest = int(tables[0].k.mode()[0])
+    found = analyze(tables, OLS("y ~ C(k)"), n=300)
+    assert found["Intercept"].estimate == pytest.approx(3 * commonest, abs=0.1)
+    for level in {2, 3, 4, 5} - {commonest}:
+        estimate = found[f"C(k)[T.{level}]"]
+        assert estimate.estimate == pytest.approx(3 * (level - commonest), abs=0.1)
+        assert estimate.used == 12
+    assert found["C(k)[T.1]"].used == 6
+    words = f"The reference level of C(k) is '{commonest}': the commonest."
+    assert any(n.startswith(words) for n in found.notes)
+    named = analyze(tables, OLS("y ~ C(k, Treatment(3))"), n=300)
+    assert named["Intercept"].estimate == pytest.approx(9, abs=0.1)
+    for coding in ("Sum", "Poly", "Helmert", "Diff"):
+        with pytest.raises(InputError, match="the data sets differ in them: 1, 2, 3, 4, 5 in one"):
+            analyze(tables, OLS(f"y ~ C(k, {coding})"), n=300)
+        assert len(analyze(tables, OLS(f"y ~ C(k, {coding})", where={"k": (2, 5)}), n=300)) == 4
+    with pytest.raises(
+        InputError, match=r"no record has 1, the reference of C\(k, Treatment\(1\)\)"
+    ):
+        analyze(tables, OLS("y ~ C(k, Treatment(1))"), n=300)
+    halves = analyze(tables, OLS("y ~ C(k, Treatment(1))"), n=300, on_unstable="drop")
+    assert halves["Intercept"].used == 6
+    schema = Schema([Integer("k", 1, 5), Integer("y", 0, 9)])
+    with pytest.raises(InputError, match="above the upper bound, 5"):
+        OLS("y ~ C(k, Treatment(9))").check(tables[0].astype(int), schema)
+
+
+def test_a_spline_that_adds_up_to_the_intercept_is_refused(frame: pd.DataFrame) -> None:
+    for spline, remedy in [
+        ("cr(x, df=4)", r"Write cr\(x, df=4, constraints='center'\)"),
+        ("bs(x, df=5, include_intercept=True)", r"Write bs\(x, df=5\)"),
+    ]:
+        with pytest.raises(InputError, match=remedy):
+            OLS(f"`zip code` ~ {spline}")(frame)
+        assert len(OLS(f"`zip code` ~ {spline} - 1")(frame).names) > 3
+    assert len(OLS("`zip code` ~ cr(x, df=4, constraints='center')")(frame).names) == 5
+
+
 def test_linear_regression_wants_a_number(frame: pd.DataFrame) -> None:
     with pytest.raises(InputError, match="not a number"):
         OLS("answer ~ x")(frame)
@@ -470,6 +517,18 @@ def test_a_coefficient_is_found_in_any_spelling(frame: pd.DataFrame) -> None:
     assert found.test(['C(group, Treatment("a"))']).names == ("C(group, Treatment('a'))[T.b]",)
     with pytest.raises(InputError, match="There is no estimate 'C"):
         found["C(group)[T.b]"]
+
+
+def test_a_reference_with_quotes_of_its_own_names_a_term() -> None:
+    rng = np.random.default_rng(0)
+    answers = rng.choice(["Don't know", "yes", r"a\b"], 300)
+    table = pd.DataFrame({"a": answers, "x": rng.normal(size=300)})
+    given = [table.sample(frac=1, replace=True, random_state=i) for i in range(6)]
+    for reference in ("Don't know", r"a\\b"):
+        term = f'C(a, Treatment("{reference}"))'
+        found = analyze(given, OLS(f"x ~ {term}"), n=300)
+        assert found.test([term]).names == found.names[1:]
+        assert found[f"{term}[T.yes]"] is found.estimates[2]
 
 
 def test_terms_that_do_not_fit_the_columns_are_found_first(frame: pd.DataFrame) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from margrave.inference.datasets import ROWS, TOTAL
 from margrave.inference.subset import in_words
 from margrave.release import Release
 from margrave.release.draws import Draws
-from margrave.schema import Boolean, Categorical, Integer, Ordinal, Schema
+from margrave.schema import Boolean, Categorical, Integer, Ordinal, Real, Schema, Timestamp
 from tests.support.by_hand import release_of
 from tests.support.whole_draws import WholeDraws
 
@@ -130,6 +131,23 @@ def test_the_person_id_column_is_named_as_such(draws: Draws, fit: Any) -> None:
     known = replace(draws, schema=replace(draws.schema, person="patient"))
     with pytest.raises(InputError, match=r"'patient'.*the person ID column"):
         analyze(known, fit)
+
+
+def test_a_single_value_of_real_numbers_or_times_is_refused() -> None:
+    """Hardly any drawn record has it. A value with a bin of its own, and a range, are taken."""
+    ends = (datetime(2020, 1, 1), datetime(2020, 12, 31))
+    schema = Schema([Real("pay", 0.0, 100.0, edges=[0.0, 50.0, 100.0]), Timestamp("seen", *ends)])
+    empty = pd.DataFrame(
+        {"pay": pd.Series([], dtype=float), "seen": pd.Series([], dtype="datetime64[us]")}
+    )
+    for fit, why in [
+        (Mean("pay", where={"seen": datetime(2020, 5, 1)}), r"--where seen=LOW\.\.HIGH"),
+        (Total("pay", where={"pay": 30}), r"pay = 30 asks for a single value.*where=\{'pay': \(low, high\)\}"),
+        (Count("pay", 30), r'Use a condition: in OLS\("pay > 3 ~ 1"\)'),
+    ]:  # fmt: skip
+        with pytest.raises(InputError, match=why):
+            fit.check(empty, schema)
+    Mean("pay", where={"pay": (30, 40), "seen": ("2020-05-01", None)}).check(empty, schema)
 
 
 def test_an_empty_part_is_an_error_of_that_data_set() -> None:

@@ -21,6 +21,7 @@ from margrave.formula.nodes import (
     Text,
     columns_in,
     gives_truth,
+    is_column,
     needed_in,
     written,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "expand",
     "factors_of",
     "gives_truth",
+    "is_column",
     "needed_in",
     "parse",
     "parse_factor",

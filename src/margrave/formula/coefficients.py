@@ -28,10 +28,11 @@ def factors_of(coefficient: str) -> list[tuple[Node, str | None]]:
 def split(coefficient: str) -> Iterator[tuple[str, str | None]]:
     """Yield the texts of the factors and of their levels."""
     quotes = {"'": "'", '"': '"', "`": "`"}
-    start, depth, inside, bracket = 0, 0, "", -1
+    start, depth, inside, bracket, escaped = 0, 0, "", -1, False
     for i, sign in enumerate(coefficient):
         if inside:  # a quoted text, or a level
-            inside = "" if sign == inside else inside
+            inside = "" if sign == inside and not escaped else inside
+            escaped = sign == "\\" and not escaped and inside in ("'", '"')
         elif sign in quotes:
             inside = quotes[sign]
         elif sign == "[" and not depth:

@@ -262,30 +262,45 @@ def columns_in(
 
     Args:
         node: The node.
-        coded: False for those outside of ``C(...)`` alone.
+        coded: False without those that are categories as they are, ``C(x)``. Within ``C(x > 3)`` numbers count.
         functions: Columns that are a function of another: the function's call names the column.
 
     >>> call = Call("hour", (ColumnName("pickup"),))
     >>> columns_in(call), columns_in(call, functions={("hour", "pickup"): "pickup.hour"})
     (('pickup',), ('pickup.hour',))
     """
-    return tuple(dict.fromkeys(_columns(node, Category if not coded else None, functions)))
+    return tuple(dict.fromkeys(_columns(node, functions, coded=coded)))
 
 
 def needed_in(node: Node) -> tuple[str, ...]:
     """Return the columns whose missing values leave a record out: all that are not only tested for missing values."""
-    return tuple(dict.fromkeys(_columns(node, Missing, {})))
+    return tuple(dict.fromkeys(_columns(node, {}, tested=False)))
 
 
-def _columns(node: Node, skipped: type | None, functions: Functions) -> Iterator[str]:
+def is_column(node: Node, functions: Functions) -> bool:
+    """Return whether a node is a column, or a function of one that is a column too."""
+    match node:
+        case Call(function, (ColumnName(column),)):
+            return (function, column) in functions
+        case _:
+            return isinstance(node, ColumnName)
+
+
+def _columns(
+    node: Node, functions: Functions, *, coded: bool = True, tested: bool = True
+) -> Iterator[str]:
     match node:
         case ColumnName(name):
             yield name
         case Call(function, (ColumnName(column),)) if (function, column) in functions:
             yield functions[function, column]
-        case _ if skipped is None or not isinstance(node, skipped):
+        case Category(operand, _) if not coded and is_column(operand, functions):
+            return
+        case Missing() if not tested:
+            return
+        case _:
             for child in children(node):
-                yield from _columns(child, skipped, functions)
+                yield from _columns(child, functions, coded=coded, tested=tested)
 
 
 def gives_truth(node: Node) -> bool:

@@ -16,7 +16,7 @@ from margrave._fields import is_number, is_whole
 from margrave.errors import InputError
 from margrave.formula import Functions
 from margrave.release.conditional import Conditional
-from margrave.schema import Boolean, Categorical, Ordinal, Schema
+from margrave.schema import Boolean, Categorical, Coded, Integer, Ordinal, Schema
 
 Progress = Callable[[str, float], None]
 
@@ -28,8 +28,9 @@ EXTERNAL = (
 
 #: Attributes of a frame: the real records that its data set stands for, all of its own, and the
 #: commonest level of each column of categories, the schema's columns that are a function of one, and the
-#: columns of truths, also those that hold 1 and 0 because some are missing.
+#: columns of truths, also those that hold 1 and 0 because some are missing, and the values of whole numbers.
 TOTAL, ROWS, COMMONEST, FUNCTIONS, TRUTHS = "total", "rows", "commonest", "functions", "truths"
+WHOLE_NUMBERS = "whole numbers"
 
 
 @runtime_checkable
@@ -151,6 +152,7 @@ class Frames:
         commonest: By column of texts, its commonest level, the reference of a factor.
         functions: Columns of the schema that are a function of a column, such as its hour.
         truths: Columns of truths.
+        whole_numbers: By column of whole numbers, its values by the schema.
     """
 
     levels: Mapping[str, tuple[tuple[str, ...], bool]]
@@ -158,6 +160,7 @@ class Frames:
     commonest: Mapping[str, str] = field(default_factory=dict)
     functions: Functions = field(default_factory=dict)
     truths: frozenset[str] = frozenset()
+    whole_numbers: Mapping[str, range] = field(default_factory=dict)
 
     @staticmethod
     def of_schema(schema: Schema, commonest: Mapping[str, str] | None = None) -> Frames:
@@ -169,7 +172,8 @@ class Frames:
             levels[column.name] = (texts, isinstance(column, Ordinal))
         nullable = frozenset(c.name for c in schema.columns if c.missing)
         truths = frozenset(c.name for c in schema.columns if isinstance(c, Boolean))
-        return Frames(levels, nullable, commonest or {}, schema.domain.functions, truths)
+        functions = schema.domain.functions
+        return Frames(levels, nullable, commonest or {}, functions, truths, _whole_numbers(schema))
 
     @staticmethod
     def of_tables(draws: DataSets) -> Frames:
@@ -215,7 +219,7 @@ class Frames:
         counts = {ROWS: rows} | ({} if total is None else {TOTAL: total})
         return {
             **counts, COMMONEST: dict(self.commonest), FUNCTIONS: dict(self.functions),
-            TRUTHS: tuple(sorted(self.truths)),
+            TRUTHS: tuple(sorted(self.truths)), WHOLE_NUMBERS: dict(self.whole_numbers),
         }  # fmt: skip
 
     def _column(self, name: str, kind: pa.DataType, values: pa.ChunkedArray) -> Any:
@@ -228,6 +232,11 @@ class Frames:
         if pa.types.is_decimal(kind) or nullable:
             return values.cast(pa.float64()).to_pandas()
         return values.to_pandas(date_as_object=False)
+
+
+def _whole_numbers(schema: Schema) -> dict[str, range]:
+    found = {c.name: range(c.low, c.high + 1) for c in schema.columns if isinstance(c, Integer)}
+    return found | {c.name: range(c.codes) for c in schema.columns if isinstance(c, Coded)}
 
 
 def table_of(draws: DataSets, i: int, names: Collection[str] | None = None) -> pa.Table:

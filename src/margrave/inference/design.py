@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -40,6 +41,7 @@ from margrave.formula import (
     parse_factor,
     written,
 )
+from margrave.inference.columns import some
 from margrave.inference.datasets import COMMONEST
 from margrave.inference.expressions import (
     SPLINES,
@@ -90,17 +92,21 @@ class ClosedMaterializer(PandasMaterializer):  # type: ignore[misc]
         return self._evaluate(name, None, None)
 
 
+#: By factor of numbers taken as categories: its reference alone, or all levels of another coding.
+Levels = Mapping[str, tuple[str, ...]]
+
+
 def design(
-    right: Node, frame: pd.DataFrame, y: FloatArray
+    right: Node, frame: pd.DataFrame, y: FloatArray, levels: Levels = MappingProxyType({})
 ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
     """Return outcome (n), design matrix (n × k) and its columns' names, for records that lack nothing.
 
     Dates and times enter as days since 1970, with fractions. Whole numbers name their categories
-    without fractions: ``C(k)[T.2]``.
+    without fractions: ``C(k)[T.2]``. ``levels`` are those of `fixed_levels`.
 
     Raises:
-        InputError: The columns' kinds do not fit the formula.
-        ValueError: No record has all values, or one has an infinite value.
+        InputError: The columns' kinds do not fit the formula, or the data sets have other levels.
+        ValueError: No record has all values, or has a reference, or one has an infinite value.
     """
     intercept, terms = expand(right)
     factors = {text: node for term in terms for text, node in term.items()}
@@ -115,7 +121,7 @@ def design(
         part, y = part[complete], y[complete]
         if not len(part):
             raise ValueError("no record has all values that the formula needs")
-        found = {text: factor_values(node, part) for text, node in factors.items()}
+        found = {text: factor_values(node, part, levels) for text, node in factors.items()}
         complete = _present(found, len(part))
         if complete.all():
             break
@@ -159,7 +165,9 @@ def _present(found: Mapping[str, FactorValues], rows: int) -> BoolArray:
     return present
 
 
-def factor_values(node: Node, frame: pd.DataFrame) -> FactorValues:
+def factor_values(
+    node: Node, frame: pd.DataFrame, levels: Levels = MappingProxyType({})
+) -> FactorValues:
     """Return a factor's values for formulaic: numbers, a spline's columns, or categories with their coding."""
     evaluation = Evaluator(frame)
     if isinstance(node, Call) and node.function in SPLINES:
@@ -171,8 +179,38 @@ def factor_values(node: Node, frame: pd.DataFrame) -> FactorValues:
     coded = categories_of(values)
     if not len(coded.categories):
         raise InputError(f"{written(node)} has no values.", remedy="Leave it out.")
+    if not categorical and values.dtype != np.dtype(bool):
+        return C(pd.Series(coded), contrasts=_of_numbers(node, coded, levels))
     own, commonest = values if categorical else coded, commonest_of(node, frame)
     return C(pd.Series(coded), contrasts=_contrasts(node, own, coded, commonest))
+
+
+def fixed_levels(right: Node, frame: pd.DataFrame) -> Levels:
+    """Return the levels of numbers taken as categories that all data sets must share.
+
+    The levels of numbers are the values that occur. So a first value that is rare would be the reference of some
+    data sets alone, and coefficients of one name would mean different things. The reference is the commonest value.
+    Codings that compare all levels need the same levels in every data set.
+    """
+    found = dict[str, tuple[str, ...]]()
+    for text, node in categories_in(right).items():
+        values = Evaluator(frame).of(node)
+        if isinstance(values, pd.Categorical) or values.dtype == np.dtype(bool):
+            continue
+        coded = categories_of(values)
+        counts = np.bincount(coded.codes[coded.codes >= 0], minlength=len(coded.categories))
+        every = tuple(coded.categories)
+        if node.coding is not None and node.coding.name != "Treatment":
+            found[text] = every
+        elif every and (node.coding is None or node.coding.option is None):
+            found[text] = (every[int(counts.argmax())],)
+    return found
+
+
+def categories_in(right: Node) -> dict[str, Category]:
+    """Return the factors that take values as categories, by their texts."""
+    factors = {text: node for term in expand(right)[1] for text, node in term.items()}
+    return {text: node for text, node in factors.items() if isinstance(node, Category)}
 
 
 def commonest_of(node: Node, frame: pd.DataFrame) -> str | None:
@@ -182,14 +220,16 @@ def commonest_of(node: Node, frame: pd.DataFrame) -> str | None:
     return known.get(plain.name) if isinstance(plain, ColumnName) else None
 
 
-def references(right: Node, frame: pd.DataFrame, names: Collection[str]) -> tuple[str, ...]:
+def references(
+    right: Node, frame: pd.DataFrame, names: Collection[str], fixed: Levels
+) -> tuple[str, ...]:
     """Return a sentence on the reference levels that are the commonest levels, if there are any."""
     factors = {text: node for term in expand(right)[1] for text, node in term.items()}
     levels = [
         f"{text} is {level!r}"
         for text, node in factors.items()
         if getattr(node, "coding", None) is None and any(f"{text}[T." in name for name in names)
-        if (level := commonest_of(node, frame)) is not None
+        if (level := next(iter(fixed.get(text, ())), commonest_of(node, frame))) is not None
     ]
     another = "C(column, Treatment('level')) names another"
     return (
@@ -197,6 +237,33 @@ def references(right: Node, frame: pd.DataFrame, names: Collection[str]) -> tupl
         if levels
         else ()
     )
+
+
+def _of_numbers(node: Node, coded: pd.Categorical, levels: Levels) -> Contrasts:
+    """Return the contrasts of numbers, whose levels are the values that occur.
+
+    Raises:
+        InputError: A coding that compares all levels has others than are fixed.
+        ValueError: The reference does not occur.
+    """
+    coding = node.coding if isinstance(node, Category) else None
+    fixed, own = levels.get(written(node), ()), tuple(coded.categories)
+    if coding is not None and coding.name != "Treatment":
+        if fixed and fixed != own:
+            raise InputError(
+                f"{written(node)} compares all values that occur, and the data sets differ in them: {some(own)} in one"
+                f" and {some(fixed)} in another.",
+                remedy="Leave rare values out by where, or write the category without a coding.",
+            )
+        return _contrasts(node, coded, coded, None)
+    option, commonest = None if coding is None else coding.option, next(iter(fixed), None)
+    wanted = commonest if option is None else option
+    if wanted is not None and place_of(coded, wanted) is None:
+        value = f"{wanted:g}" if isinstance(wanted, float) else wanted
+        raise ValueError(
+            f"no record has {value}, the reference of {written(node)}; its values are {some(own)}"
+        )
+    return _contrasts(node, coded, coded, commonest)
 
 
 def _contrasts(

@@ -16,7 +16,7 @@ from scipy.linalg import block_diag
 
 from margrave._fields import is_number as is_real
 from margrave.errors import InputError
-from margrave.formula import Functions, time_part
+from margrave.formula import ColumnName, Functions, time_part, written
 from margrave.inference.columns import (
     check_count,
     check_in_schema,
@@ -31,10 +31,10 @@ from margrave.inference.columns import (
     numeric_column,
     value_of,
 )
-from margrave.inference.datasets import FUNCTIONS, ROWS, TOTAL, TRUTHS, size_of
+from margrave.inference.datasets import FUNCTIONS, ROWS, TOTAL, TRUTHS, WHOLE_NUMBERS, size_of
 from margrave.inference.expressions import group_column
 from margrave.inference.fitted import Basis, Estimand, EstimateTerm, Fitted
-from margrave.inference.subset import SubsetEstimand
+from margrave.inference.subset import SubsetEstimand, check_no_point
 from margrave.release.conditions import means_missing
 from margrave.schema import Integer, Schema
 from margrave.types import Clique, FloatArray
@@ -117,6 +117,10 @@ class _OfValue(_Quantity):
         self.check_where(frame, schema)
         column = column_of(frame, self.column)
         check_in_schema(schema, column, self.column, self.value)
+        if schema is not None:
+            condition = f"{written(ColumnName(self.column))} > 3"
+            remedy = f'Use a condition: in OLS("{condition} ~ 1") the intercept is its share.'
+            check_no_point(schema, self.column, self.value, remedy)
         if self.value is not None:
             value_of(column, self.column, self.value)
 
@@ -385,7 +389,8 @@ class By(Estimand):
     def _groups(self, frame: pd.DataFrame) -> Iterator[tuple[Any, Fitted]]:
         column = group_column(frame, self.column)
         truths = is_truth(column) or self.column in frame.attrs.get(TRUTHS, ())
-        for level in [False, True] if truths else _levels(column, self.column):
+        known = frame.attrs.get(WHOLE_NUMBERS, {}).get(self.column)
+        for level in [False, True] if truths else known or _levels(column, self.column):
             part = frame[(column == level).fillna(False).astype(bool)]
             part.attrs = {**frame.attrs, **dict(zip((TOTAL, ROWS), size_of(frame), strict=True))}
             try:

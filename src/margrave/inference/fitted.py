@@ -162,6 +162,15 @@ class Estimand(ABC):
         """Return the analysis with None in place of the schema's missing-value codes."""
         return self
 
+    @property
+    def leveled(self) -> Clique:
+        """The columns that fix the levels of numbers taken as categories; none without such levels."""
+        return ()
+
+    def with_levels(self, frame: pd.DataFrame) -> Estimand:
+        """Return the analysis with those levels fixed to those of one frame, the same in every data set."""
+        return self
+
     @abstractmethod
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         """Return estimates, variances and the basis. A `ValueError` concerns this data set only."""

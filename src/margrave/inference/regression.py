@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,7 @@ from margrave.formula import (
     expand,
     factors_of,
     gives_truth,
+    is_column,
     needed_in,
     parse,
     written,
@@ -60,9 +61,16 @@ Levels = dict[str, tuple[str, ...] | None]
 
 @dataclass(frozen=True)
 class _Regression(SubsetEstimand):
-    """A regression by a formula. Coefficients that a data set does not determine are absent."""
+    """A regression by a formula. Coefficients that a data set does not determine are absent.
+
+    Attributes:
+        levels: By factor of numbers taken as categories, the levels that `with_levels` fixed.
+    """
 
     formula: str
+    levels: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict, kw_only=True, hash=False, compare=False, repr=False
+    )
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """Raise `InputError` unless the formula names columns of kinds that fit."""
@@ -72,7 +80,25 @@ class _Regression(SubsetEstimand):
         check_not_person_id([*columns_in(known.left), *columns_in(known.right)], frame)
         tree = check_formula(self.formula, list(frame.columns), ignored_in(frame))
         self._outcome(frame, tree.left)
-        check_terms(tree.right, frame)
+        check_terms(tree.right, frame, schema)
+
+    @property
+    def leveled(self) -> Clique:
+        """The columns of ``C(...)``, and those that choose the records."""
+        _need_libraries()
+        from margrave.inference.design import categories_in
+
+        inside = [columns_in(n) for n in categories_in(parse(self.formula).right).values()]
+        return tuple(dict.fromkeys([*chain(*inside), *self.conditions])) if inside else ()
+
+    def with_levels(self, frame: pd.DataFrame) -> Self:
+        """Return the regression with the reference of numbers taken as categories fixed: their commonest value."""
+        from margrave.inference.design import fixed_levels
+
+        if not set(self.leveled) <= set(frame.columns):
+            return self  # the run reports it
+        part = self.part(frame, empty=True)
+        return replace(self, levels=fixed_levels(parse(self.formula).right, part))
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         _need_libraries()
@@ -80,11 +106,14 @@ class _Regression(SubsetEstimand):
 
         frame = self.part(frame)
         tree = check_formula(self.formula, list(frame.columns))
-        y, x, names = design(tree.right, frame, self._outcome(frame, tree.left).to_numpy())
+        outcome = self._outcome(frame, tree.left).to_numpy()
+        y, x, names = design(tree.right, frame, outcome, self.levels)
         alone, independent = estimable(x)
+        if not alone.any():
+            _check_splines(tree.right)
         fitted = self._fit(y, x[:, independent], selected(names, independent))
         fitted = fitted.only(alone[independent])
-        stated = references(tree.right, frame, fitted.names)
+        stated = references(tree.right, frame, fitted.names, self.levels)
         return replace(
             fitted,
             basis=self._basis(
@@ -115,7 +144,7 @@ class _Regression(SubsetEstimand):
         known = {"conditions": tuple(self.conditions.items()), "notes": self.subset_notes} | facts
         return Basis(
             tuple(dict.fromkeys([*named(coded=True), *where])),
-            terms_of(tree, names, where, tuple(functions.items())), by_value,
+            terms_of(tree, names, where, tuple(functions.items()), tuple(self.levels.items())), by_value,
             (*by_value, *where), kind="coefficients", **known,
         )  # fmt: skip
 
@@ -246,11 +275,12 @@ class Logistic(_Regression):
 @lru_cache(maxsize=256)
 def terms_of(
     tree: Formula, names: tuple[str, ...], where: Clique = (),
-    functions: tuple[tuple[tuple[str, str], str], ...] = (),
+    functions: tuple[tuple[tuple[str, str], str], ...] = (), fixed: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> dict[str, EstimateTerm]:  # fmt: skip
     """Return the columns and levels that each coefficient of a formula is about.
 
-    Calls of ``functions``, given by function and column, are about the columns that these name.
+    Calls of ``functions``, given by function and column, are about the columns that these name. ``fixed`` has the
+    references of numbers, by factor.
 
     The intercept is the estimate at the reference of every category, and depends on every slope.
 
@@ -258,12 +288,12 @@ def terms_of(
         >>> terms_of(parse("y ~ x * C(z)"), ("Intercept", "x:C(z)[T.b]"))["x:C(z)[T.b]"]
         EstimateTerm(columns=('y', 'x', 'z'), joins=('y', 'x', 'z'), pivots=('x', 'z'), levels={'z': ('b', '')})
     """
-    known = dict(functions)
+    known, own = dict(functions), {text: levels[0] for text, levels in fixed}
     outcome = columns_in(tree.left, functions=known)
     every = (*outcome, *columns_in(tree.right, functions=known))
     terms, references = {}, dict[str, tuple[str, ...]]()
     for name in names:
-        inside, levels = _factors(tree, name, known)
+        inside, levels = _factors(tree, name, known, own)
         joins, pivots = dict.fromkeys([*outcome, *inside, *where]), {*inside, *where}
         terms[name] = EstimateTerm(
             tuple(joins), tuple(joins), tuple(p for p in joins if p in pivots), levels
@@ -279,8 +309,13 @@ def terms_of(
     return terms
 
 
-def _factors(tree: Formula, name: str, functions: Functions) -> tuple[Clique, Levels]:
-    """Return the columns of a coefficient's term, and the levels that it compares of categories."""
+def _factors(
+    tree: Formula, name: str, functions: Functions, fixed: Mapping[str, str]
+) -> tuple[Clique, Levels]:
+    """Return the columns of a coefficient's term, and the levels that it compares of categories.
+
+    A level of an expression, such as ``C(age > 40)``, is not a value of a column. The coefficient's name stands for it.
+    """
     if name == "Intercept":
         return (), {}
     try:
@@ -292,8 +327,11 @@ def _factors(tree: Formula, name: str, functions: Functions) -> tuple[Clique, Le
     for node, level in factors:
         coding = node.coding if isinstance(node, Category) else None
         if coding is not None or (level is not None and isinstance(node, Category | ColumnName)):
-            reference = "" if coding is None or coding.option is None else str(coding.option)
+            known = fixed.get(written(node), "")
+            reference = known if coding is None or coding.option is None else str(coding.option)
             compared = _compared(coding, level or "", reference)
+            if compared and isinstance(node, Category) and not is_column(node.operand, functions):
+                compared = (name,) * len(compared)
             levels |= dict.fromkeys(columns_in(node, functions=functions), compared)
     inside = (c for node, _ in factors for c in columns_in(node, functions=functions))
     return tuple(dict.fromkeys(inside)), levels
@@ -323,8 +361,26 @@ def check_formula(formula: str, columns: Collection[str], ignored: Collection[st
     return tree
 
 
-def check_terms(right: Node, frame: pd.DataFrame) -> None:
-    """Raise `InputError` if there are too many terms, or they do not fit the columns' types."""
+def _check_splines(right: Node) -> None:
+    """Raise `InputError` for a spline that sums to the intercept, which leaves no coefficient determined."""
+    intercept, terms = expand(right)
+    for node in (node for term in terms for node in term.values() if intercept):
+        match node:
+            case Call("cr", _, options) if "constraints" not in dict(options):
+                remedy = written(replace(node, options=(*options, ("constraints", "center"))))
+            case Call("bs", _, options) if dict(options).get("include_intercept"):
+                rest = tuple(o for o in options if o[0] != "include_intercept")
+                remedy = written(replace(node, options=rest))
+            case _:
+                continue
+        raise InputError(
+            f"The columns of {written(node)} add up to the intercept, so that no coefficient is determined.",
+            remedy=f'Write {remedy}, or remove the intercept by "- 1".',
+        )
+
+
+def check_terms(right: Node, frame: pd.DataFrame, schema: Schema | None = None) -> None:
+    """Raise `InputError` if there are too many terms, or they do not fit the columns' types or the schema."""
     evaluation = Evaluator(frame.iloc[:0])
     for node in (node for term in expand(right)[1] for node in term.values()):
         if isinstance(node, Call) and node.function in SPLINES:
@@ -333,6 +389,10 @@ def check_terms(right: Node, frame: pd.DataFrame) -> None:
         values, coding = evaluation.of(node), node.coding if isinstance(node, Category) else None
         if coding is None or coding.name != "Treatment" or coding.option is None:
             continue
+        if isinstance(node, Category) and isinstance(node.operand, ColumnName):
+            column = frame[node.operand.name]
+            if is_number(column) and not is_truth(column):
+                check_in_schema(schema, column, node.operand.name, coding.option)
         known = isinstance(values, pd.Categorical) and len(values.categories)
         if known and place_of(values, coding.option) is None:
             raise unknown_level(node, values, coding.option)

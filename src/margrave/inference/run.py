@@ -177,6 +177,7 @@ def analyze_several(
         )
         own = draws.released()
         tables = [draws] if own is None else [draws, own]
+        analyses = [_with_levels(fit, own or draws, frames) for fit in analyses]
         every = [[Runs(on_unstable, isinstance(f, Estimand)) for f in analyses] for _ in tables]
         reading = [_reading(fit) for fit in analyses]
         names = _named(analyses, columns, draws, frames)
@@ -346,6 +347,12 @@ def _analysis(
         replicates[1].points if len(replicates) > 1 else None, settings.bias_correct,
         are_runs(draws),
     )  # fmt: skip
+
+
+def _with_levels(fit: Fit, draws: DataSets, frames: Frames) -> Fit:
+    if not isinstance(fit, Estimand) or not fit.leveled:
+        return fit
+    return fit.with_levels(frames.draw(draws, 0, frames.with_origins(fit.leveled)))
 
 
 def _named(

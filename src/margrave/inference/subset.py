@@ -12,7 +12,7 @@ import pandas as pd
 from margrave.errors import InputError
 from margrave.inference.columns import check_not_person_id, column_of, value_of
 from margrave.inference.fitted import Estimand
-from margrave.release.conditions import Condition, codes_of, in_words, with_missing
+from margrave.release.conditions import Condition, codes_of, cut_of, in_words, with_missing
 from margrave.schema import Schema
 
 Where = Mapping[str, Condition] | None
@@ -54,6 +54,10 @@ class SubsetEstimand(Estimand):
         for name, condition in self.conditions.items():
             if schema is not None:
                 codes_of(schema, name, condition)
+                check_no_point(
+                    schema, name, condition,
+                    f"Give a range, where={{{name!r}: (low, high)}} in Python, or --where {name}=LOW..HIGH.",
+                )  # fmt: skip
             _mask(frame, name, condition)
 
     def with_missing(self, schema: Schema) -> Self:
@@ -70,6 +74,17 @@ class SubsetEstimand(Estimand):
         if not empty and self.conditions and not len(frame):
             raise ValueError(f"no record has {in_words(self.conditions)}")
         return frame
+
+
+def check_no_point(schema: Schema, name: str, condition: Condition, remedy: str) -> None:
+    """Raise `InputError` for single values of real numbers or times, which hardly any record of a data set has."""
+    cut = cut_of(schema, name, condition)
+    if cut is not None and not cut.spans:
+        raise InputError(
+            f"{in_words({name: condition})} asks for a single value, of which the release knows the bin alone:"
+            f" {cut.whole}.",
+            remedy=remedy,
+        )
 
 
 def _mask(frame: pd.DataFrame, name: str, condition: Condition) -> Any:

@@ -151,6 +151,9 @@ class Shifts:
         if kind == "quantity":
             chosen = (e for e in about if not self.real or self._leaves(e, context.settings.level))
             return frozenset(e.name for e in chosen)
+        if context.basis is not None and self.name not in context.basis.by_value:
+            # as a category, of which values that share no bin have coefficients of their own
+            return frozenset(n for n in context.names if self.low.get(n) or self.high.get(n))
         moved = any(self.low.values()) or any(self.high.values())
         slopes = any(self.in_std_errors(e) > max_shift for e in estimates if e.name != "Intercept")
         matters = moved and (not self.real or self.hidden > min_variance_hidden or slopes)
@@ -167,13 +170,23 @@ def wide_columns(context: Context) -> list[Binned]:
     return [b for b in (Binned.of(c, context.trial.frames) for c in lines) if b is not None]
 
 
+def finer_columns(context: Context) -> list[Binned]:
+    """Return the columns with bins of several values that an analysis may use more finely.
+
+    These are the columns taken by value. In a regression, a column as a category has a coefficient for each value.
+    """
+    basis, release = context.basis, context.release
+    if basis is None or release is None:
+        return []
+    names = {*valued(basis, release.schema)}
+    names |= {*basis.columns} if basis.kind == "coefficients" else set()
+    names -= context.in_whole_bins
+    return [b for b in context.once(wide_columns) if b.column.name in names]
+
+
 def shifts(context: Context) -> tuple[tuple[Shifts, Names], ...]:
-    """Return the binned columns that an analysis takes by value, with the estimates affected."""
-    if context.basis is None or context.release is None:
-        return ()
-    names = set(valued(context.basis, context.release.schema)) - context.in_whole_bins
-    wide = [b for b in context.once(wide_columns) if b.column.name in names]
-    found = [Shifts.of(b, context.trial) for b in wide]
+    """Return the columns that an analysis may use more finely than their bins, with the estimates affected."""
+    found = [Shifts.of(b, context.trial) for b in context.once(finer_columns)]
     return tuple((s, s.affected(context)) for s in found)
 
 

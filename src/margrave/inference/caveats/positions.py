@@ -9,11 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from margrave.inference.caveats.bins import Binned, wide_columns
+from margrave.inference.caveats.bins import Binned, finer_columns, shifts
 from margrave.inference.caveats.context import Context
-from margrave.inference.caveats.merged_codes import valued
 from margrave.inference.estimate import Caveat, Estimate
-from margrave.inference.probe import Trial
+from margrave.inference.probe import Names, Trial
 from margrave.ratios import figure
 from margrave.release.beyond_bounds import open_bounds
 from margrave.schema.parsing import plain
@@ -36,14 +35,17 @@ class Positions:
         spread: By estimate, the standard deviation by the places of the bins' values; infinite if some
             places leave it without a result, such as a part of the rows without any.
         weakened: By estimate, the change with all values in the middle of their bins.
+        within: Estimates of values within a bin: without a result if all values are at one end of their bins,
+            where others have one.
     """
 
     column: str
     spread: Mapping[str, float] = field(default_factory=dict)
     weakened: Mapping[str, float] = field(default_factory=dict)
+    within: Names = frozenset()
 
     @staticmethod
-    def of(binned: Binned, trial: Trial) -> Positions:
+    def of(binned: Binned, trial: Trial, within: Names = frozenset()) -> Positions:
         """Return the positions of a column in the trial's data set."""
         found = _Values.of(binned, trial)
         squares: dict[str, float] = {}
@@ -55,11 +57,11 @@ class Positions:
                 )
         middle = found.moves(found.middles) if squares else {}
         spread = {n: math.sqrt(v) for n, v in squares.items()}
-        return Positions(binned.column.name, spread, middle)
+        return Positions(binned.column.name, spread, middle, within)
 
     def shift(self, e: Estimate, *, linear: bool) -> float:
-        """Return how far an estimate may be off, in standard errors; ``linear`` for a mean or a total."""
-        own = self.spread.get(e.name, 0.0)
+        """Return how far an estimate may be off, in standard errors; ``linear`` for a mean or a total of the column."""
+        own = math.inf if e.name in self.within else self.spread.get(e.name, 0.0)
         weakened = 0.0 if linear else self.weakened.get(e.name, 0.0) / 1.96
         return math.hypot(own, weakened) / e.bse if e.has_interval else 0.0
 
@@ -123,12 +125,16 @@ class _Values:
 
 
 def positions(context: Context) -> tuple[Positions, ...]:
-    """Return the positions of the binned columns that an analysis takes by value."""
-    if context.basis is None or context.release is None:
-        return ()
-    names = set(valued(context.basis, context.release.schema)) - context.in_whole_bins
-    wide = [b for b in context.once(wide_columns) if b.column.name in names]
-    return tuple(Positions.of(b, context.trial) for b in wide)
+    """Return the positions of the columns that an analysis may use more finely than their bins."""
+    within = {
+        s.name: frozenset(
+            n for ends in (s.low, s.high) if np.isfinite([*ends.values()]).any()
+            for n, by in ends.items() if not math.isfinite(by)
+        )
+        for s, _ in context.once(shifts)
+    }  # fmt: skip
+    columns = context.once(finer_columns)
+    return tuple(Positions.of(b, context.trial, within[b.column.name]) for b in columns)
 
 
 def coarse(context: Context) -> dict[str, tuple[str, ...]]:
@@ -136,13 +142,12 @@ def coarse(context: Context) -> dict[str, tuple[str, ...]]:
     # Standard errors that positions may move an estimate without a mark. Means and totals depend on the
     # mean of each bin alone, and the bins of a smooth column have means near their middles.
     max_shift, max_shift_of_means = 0.5, 2.0
-    linear = _is_linear(context)
-    limit = max_shift_of_means if linear else max_shift
+    limit = max_shift_of_means if _is_linear(context) else max_shift
     found = {}
     for e in context.estimates:
-        shifts = {p.column: p.shift(e, linear=linear) for p in context.once(positions)}
-        whole = _shift(context, e, linear)
-        found[e.name] = tuple(c for c, s in shifts.items() if whole > limit and s >= whole / 2)
+        own = _shifts(context, e)
+        whole = math.hypot(*own.values())
+        found[e.name] = tuple(c for c, s in own.items() if whole > limit and s >= whole / 2)
     return found
 
 
@@ -156,11 +161,10 @@ def check(context: Context) -> Iterator[Caveat]:
         p.column for p in context.once(positions) if any(p.column in by_name[e.name] for e in about)
     ]
     names = tuple(e.name for e in about)
-    linear = _is_linear(context)
     level = context.settings.level
-    shifts = {e: 1.96 * _shift(context, e, linear) * e.bse for e in about}
-    most = max(about, key=lambda e: shifts[e] / e.half_width(level))
-    by, ratio = shifts[most], shifts[most] / most.half_width(level)
+    moved = {e: 1.96 * math.hypot(*_shifts(context, e).values()) * e.bse for e in about}
+    most = max(about, key=lambda e: moved[e] / e.half_width(level))
+    by, ratio = moved[most], moved[most] / most.half_width(level)
     far = (
         f"may move {'it' if len(about) == 1 else most.name} by about {figure(by, 3)}, {figure(ratio, 2)} times"
         " half the width of its interval"
@@ -193,5 +197,7 @@ def _is_linear(context: Context) -> bool:
     return context.basis is not None and context.basis.ends in ("shift", "shares")
 
 
-def _shift(context: Context, e: Estimate, linear: bool) -> float:
-    return math.hypot(*(p.shift(e, linear=linear) for p in context.once(positions)))
+def _shifts(context: Context, e: Estimate) -> dict[str, float]:
+    """Return how far each column may move an estimate, in standard errors."""
+    averaged = context.basis.columns[0] if context.basis and _is_linear(context) else ""
+    return {p.column: p.shift(e, linear=p.column == averaged) for p in context.once(positions)}
