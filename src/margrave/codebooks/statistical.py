@@ -12,10 +12,6 @@ from margrave.codebooks.variable import Phrase, Variable, codes_within
 from margrave.errors import DataError, InputError
 from margrave.schema.parsing import number
 
-#: Display formats of Stata whose numbers pyreadstat reads as times of day.
-TIMES_OF_DAY = ("%tcHH:MM:SS", "%tcHH:MM")
-
-
 def reader_of(path: Path) -> str | None:
     """Return the name of the library's function that reads a file, by its ending; None for other files."""
     return {
@@ -60,9 +56,13 @@ def read_function(path: Path) -> Callable[..., Any]:
 def stata_unit(form: str) -> str:
     """Return the letter of the unit that a display format of Stata shows dates and times in; "" for other formats.
 
-    >>> [stata_unit(f) for f in ("%td", "%-tdDD/NN/CCYY", "%d", "%tcCCYY", "%tm", "%9.0g", "DATE9")]
-    ['d', 'd', 'd', 'c', 'm', '', '']
+    The unit of a time of day is "time".
+
+    >>> [stata_unit(f) for f in ("%td", "%-tdDD/NN/CCYY", "%d", "%tcCCYY", "%tm", "%tcHH:MM", "%9.0g", "DATE9")]
+    ['d', 'd', 'd', 'c', 'm', 'time', '', '']
     """
+    if form in ("%tcHH:MM:SS", "%tcHH:MM"):  # those that pyreadstat reads as times of day
+        return "time"
     found = re.match("%-?(?:t([a-zA-Z])|(d))", form)
     return "" if found is None else found[1] or found[2]
 
@@ -73,7 +73,7 @@ def moment_formats(forms: Iterable[str]) -> dict[str, list[str]]:
     >>> moment_formats(["%tdDD/NN/CCYY", "%tm"])
     {'extra_date_formats': ['%tdDD/NN/CCYY'], 'extra_datetime_formats': []}
     """
-    units = {form: stata_unit(form) for form in forms if form not in TIMES_OF_DAY}
+    units = {form: stata_unit(form) for form in forms}
     return {
         "extra_date_formats": [form for form, unit in units.items() if unit == "d"],
         "extra_datetime_formats": [form for form, unit in units.items() if unit in ("c", "C")],
@@ -206,7 +206,7 @@ def _kind(form: str, stored: str) -> str:
     days = r"[AEJS]?DATE|DTDATE|WEEKDAT[EX]|(YYMMDD|MMDDYY|DDMMYY)[BCDNPS]?|(IS8601|E8601|B8601)DA"
     moments = r"DATETIME|YMDHMS|DATEAMPM|MDYAMPM|(IS8601|E8601|B8601)DT|B8601DN"
     times = r"D?TIME|HHMM|TOD|TIMEAMPM|(IS8601|E8601|B8601)TM"
-    if form in TIMES_OF_DAY or re.fullmatch(times, plain):
+    if unit == "time" or re.fullmatch(times, plain):
         return "out"
     if unit in ("c", "C") or re.fullmatch(moments, plain):
         return "timestamp"
