@@ -12,6 +12,7 @@ from margrave.codebooks.variable import Phrase, Variable, codes_within
 from margrave.errors import DataError, InputError
 from margrave.schema.parsing import number
 
+
 def reader_of(path: Path) -> str | None:
     """Return the name of the library's function that reads a file, by its ending; None for other files."""
     return {

@@ -29,8 +29,8 @@ EXTERNAL = (
 #: Attributes of a frame: the real records that its data set stands for, all of its own, and the
 #: commonest level of each column of categories, the schema's columns that are a function of one, and the
 #: columns of truths, also those that hold 1 and 0 because some are missing, and the values of whole numbers.
-TOTAL, ROWS, COMMONEST, FUNCTIONS, TRUTHS = "total", "rows", "commonest", "functions", "truths"
-WHOLE_NUMBERS = "whole numbers"
+TOTAL, ROWS, COMMONEST = "total", "rows", "commonest"
+FUNCTIONS, TRUTHS, WHOLE_NUMBERS = "functions", "truths", "whole numbers"
 
 
 @runtime_checkable
