@@ -45,6 +45,7 @@ from margrave.release.draws import ABSENT
 from margrave.schema import Boolean, Categorical, Depends, Integer, Schema
 from margrave.transcript import Answer, Measurement, PublicReading, Transcript
 from tests.support import fake_model
+from tests.support.by_hand import release_of
 
 SCHEMA = Schema(
     [
@@ -141,6 +142,33 @@ def reading(clique: tuple[str, ...], shares: Any = SHARES) -> PublicReading:
     names = SCHEMA.domain.attributes
     shown = 2_000 * shares.sum(axis=tuple(i for i, a in enumerate(names) if a not in clique))
     return PublicReading(clique, shown, np.full(shown.shape, 3.0), "0" * 64)
+
+
+def test_missing_values_of_another_column_make_a_part() -> None:
+    """Income is missing more often where ill and old agree, which no pair of columns shows."""
+    rng, n = np.random.default_rng(3), 4_000
+    old, ill = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    schema = Schema(
+        [Integer("old", 0, 1), Integer("ill", 0, 1), Integer("income", 0, 4, missing=True)]
+    )
+    cliques = [("old", "ill"), ("old", "income"), ("ill", "income")]
+
+    def of(share: float, *more: tuple[str, ...]) -> Release:
+        missing = (old == ill) & (rng.random(n) < share)
+        income = pd.Series(np.where(missing, np.nan, rng.integers(0, 5, n))).astype("Int64")
+        return release_of(
+            pd.DataFrame({"old": old, "ill": ill, "income": income}), schema, [*cliques, *more]
+        )
+
+    fit, whole = OLS("ill ~ old + income"), ("old", "ill", "income")
+    found = analyzed(of(0.5), fit)
+    assert marked(found) == ["Intercept", "old", "income"]
+    assert found["old"].estimate > -0.1, "it is -1/3 in the records with an income"
+    assert found.notes[0].startswith("[!] Records without a value are left out (income: ")
+    assert "ill, old and income were never measured all at once" in found.notes[0]
+    assert marked(analyzed(of(0.5), OLS("ill ~ old + income.isna()"))) == []
+    assert marked(analyzed(of(0.02), fit)) == [], "too few are left out"
+    assert marked(analyzed(of(0.5, whole), fit)) == []
 
 
 def test_what_was_read_of_other_records_is_no_evidence() -> None:

@@ -87,6 +87,9 @@ FITS: list[tuple[Any, list[str] | None]] = [
     (OLS("ill ~ C(region, Sum)"), [f"C(region, Sum)[S.{r}]" for r in REGIONS[:-1]]),
     (Logistic("region ~ age", success="r1"), EVERY),
     (Logistic("region ~ age", success="b"), []),
+    (Logistic("region == 'r1' ~ age"), EVERY),
+    (OLS("ill ~ age + I(region == 'r2')"), ["I(region == 'r2')[T.True]"]),
+    (OLS("ill ~ I(region != 'b')"), []),
     (Mean("age", where={"region": "r2"}), EVERY),
     (Mean("age", where={"region": ["r1", "r2"]}), []),  # the whole group was counted
     (Mean("age", where={"region": ["a", "r2"]}), EVERY),
@@ -121,7 +124,11 @@ def test_an_analysis_without_the_column_is_told_nothing(made: Release, fit: Any)
 
 
 def test_a_function_of_ones_own_is_told_of_the_columns_that_it_joins(made: Release) -> None:
-    joined = analyzed(made, lambda f: {"r1": (f.ill[f.region == "r1"].mean(), 0.01)})
+    def parts(frame: pd.DataFrame) -> Any:
+        return {r: (frame.ill[frame.region == r].mean(), 0.01) for r in ("a", "r1")}
+
+    joined = analyzed(made, parts)
+    assert marked(joined) == ["r1"], "merged codes that change places move it"
     assert len(told(joined)) == 1
     assert told(analyzed(made, lambda f: {"ill": (f.ill.mean(), 0.01)})) == []
 
@@ -202,6 +209,14 @@ def test_the_intercept_compares_every_reference() -> None:
     names = ("Intercept", "C(z)[T.b]", "C(w, Treatment('k'))[T.c]", "C(v, Sum)[S.a]", "x")
     tree = parse("y ~ C(z) + C(w, Treatment('k')) + C(v, Sum) + x")
     assert terms_of(tree, names)["Intercept"].levels == {"z": ("",), "w": ("k",)}
+
+
+def test_values_that_a_condition_compares_are_levels() -> None:
+    tree = parse("(z == 'b') | (w != 'k') ~ x + I(v == 3) + C(u == 'a')")
+    names = ("Intercept", "x", "I(v == 3)[T.True]", "C(u == 'a')[T.True]")
+    terms, outcome = terms_of(tree, names), {"z": ("b",), "w": ("k",)}
+    own: list[dict[str, Any]] = [{}, {}, {"v": ("3",)}, {"u": ("a",)}]
+    assert [terms[n].levels for n in names] == [outcome | levels for levels in own]
 
 
 def test_an_unreadable_level_counts_for_all() -> None:

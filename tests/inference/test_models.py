@@ -375,6 +375,17 @@ def test_logistic_regression(frame: pd.DataFrame, formula: str, success: Any, si
     assert found.estimates[2] * sign == pytest.approx(0.4, abs=0.3)
 
 
+def test_a_logistic_regression_states_its_outcome_and_references(frame: pd.DataFrame) -> None:
+    known = frame.copy()
+    known.attrs["commonest"] = {"group": "b"}
+    for success, levels in ((None, None), ("no", ("no",))):
+        basis = Logistic("answer ~ group + x", success=success)(known).basis
+        assert basis is not None
+        assert basis.terms["x"].levels == {"answer": levels}
+        assert basis.needed == ("answer", "group", "x")
+        assert any(n.startswith("The reference level of group is 'b'") for n in basis.notes)
+
+
 def test_missing_outcomes_are_left_out(frame: pd.DataFrame) -> None:
     whole, holed = frame.copy(), frame.copy()
     holed.loc[:99, "answer"] = np.nan

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import margrave
 from margrave.bounds.weighted_sums import summed_columns
 from margrave.domain import Domain
-from margrave.inference import OLS, Analysis, By, Logistic, Mean, Quantile, analyze
+from margrave.inference import OLS, Analysis, By, Correlation, Logistic, Mean, Quantile, analyze
 from margrave.marginal import LinearMap
 from margrave.marginal.counting import count_cliques
+from margrave.mechanisms import Independent, Repeated
 from margrave.models import GraphicalFit
 from margrave.models.specs import fit_spec
 from margrave.provenance import Provenance
@@ -21,10 +23,11 @@ from margrave.release import Release
 from margrave.release.purpose_verdicts import verdict_on
 from margrave.release.purposes import PurposeSupport
 from margrave.release.small_cells import cell_sizes, pooled_size
-from margrave.schema import Categorical, Depends, Integer, Schema
+from margrave.schema import Boolean, Categorical, Depends, Integer, Schema
 from margrave.structural_zeros import StructuralZeros
 from margrave.transcript import Entry, Measurement, PublicReading, PublicTotal, Transcript
 from tests.support import fake_model
+from tests.support.by_hand import release_of
 
 ROWS = 2_000
 SCHEMA = Schema(
@@ -141,6 +144,61 @@ def test_a_small_group_of_a_dense_pair_marks_its_coefficient() -> None:
     assert marked(another).keys() == {*another.names}, "all are compared with a small group"
     groups = analyzed(of, By(Mean("cost"), "ward"))
     assert not marked(groups), "each has the verdict of its own number"
+
+
+def test_a_rare_outcome_marks_what_is_related_to_it() -> None:
+    """A relation to the value of six or seven rows is lost in the noise of its cells, that to a common one is not."""
+    of = release((("cost", "ward"), 2.5), (("ward", "age"), 1.0))
+    for outcome, expected in (("ward == 'w6'", {"Intercept", "cost"}), ("ward == 'w0'", set())):
+        found = analyzed(of, OLS(f"{outcome} ~ cost"))
+        assert {*marked(found)} == expected
+        assert any("the cells of ward = w6, which" in n for n in found.notes) is bool(expected)
+    rare = Schema([Integer("age", 0, 19, bins=20), Boolean("ill")])
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 20, ROWS)
+    ill = rng.random(ROWS) < 0.002 * age
+    rows = pd.DataFrame({"age": age, "ill": ill})
+    both = release_of(rows, rare, [("age", "ill"), ("ill",), ("age",)])
+    for fit in (OLS("ill ~ age"), Logistic("ill ~ age"), Logistic("ill ~ age", success=False)):
+        assert marked(analyzed(both, fit)).keys() == {"Intercept", "age"}
+    assert marked(analyzed(both, OLS("age > 9 ~ 1"))) == {}
+
+
+def test_a_small_part_marks_its_estimates() -> None:
+    """The cells of a small ward alone are few; those of all wards are above the noise."""
+    of = release((("cost", "ward", "age"), 0.2), (("ward",), 1.0), (("cost",), 1.0), AGE)
+    (found,) = small = analyzed(of, Correlation("cost", "age", where={"ward": "w6"}))
+    assert found.below_noise == (("cost", "age", "ward"),)
+    assert small.notes[0].startswith(
+        "[!] The noise hides the cells of the records with ward = w6, which are few. Relations are too weak there"
+    )
+    for fit, expected in (
+        (Correlation("cost", "age", where={"ward": "w0"}), False),
+        (Correlation("cost", "age"), False),
+        (Mean("cost", where={"ward": "w6", "age": (0, 4)}), False),
+        (Mean("cost", where={"ward": "w6", "age": 3}), True),
+        (OLS("cost ~ age", where={"ward": "w6"}), True),
+        (By(Mean("cost", where={"ward": "w6"}), "age"), True),
+    ):
+        assert bool(marked(analyze(of, fit, 4, seed=1, on_unstable="drop"))) is expected, fit
+
+
+def test_independent_runs_are_each_fitted_to_their_own_noise() -> None:
+    """Noise of each run in nearly empty bins stays in the mean of all runs, and no interval of theirs includes it."""
+    rng = np.random.default_rng(3)
+    cost = np.minimum(rng.exponential(4.0, ROWS), 59).astype(np.int64)
+    rows = pd.DataFrame({"cost": cost, "ward": rng.choice(["a", "b"], ROWS)})
+    schema = Schema([Integer("cost", 0, 59, bins=60), Categorical("ward", ["a", "b"])])
+    for epsilon, biased in ((0.5, True), (100.0, False)):
+        mechanism = Repeated(mechanism=Independent(), runs=16)
+        of = margrave.synthesize(
+            rows, schema, epsilon=epsilon, delta=1e-9, mechanism=mechanism, seed=0
+        )
+        (found,) = analyze(of, Mean("cost", where={"cost": (10, None)}), seed=1)
+        truth = float(cost[cost >= 10].mean())
+        assert (abs(found.estimate - truth) > 4 * found.bse) is biased
+        assert found.below_noise == ((("cost",),) if biased else ())
+        assert found.mostly_noise == (("cost",) if biased else ())
 
 
 def test_sums_in_a_small_group_count_as_cells_that_give_them() -> None:

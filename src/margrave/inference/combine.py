@@ -37,15 +37,16 @@ def combine(
     With q̄ = mean q_i, v̄ = mean v_i, b = Σ (q_i − q̄)² / (m − 1), ratio = rows / total::
 
         T  = (1 + 1/m) b − v̄        b holds the posterior's variance and, once too often, a data set's own
-        T  = ratio v̄                where that is larger: the variance of the real records alone
+        T  = floor v̄                where that is larger, with floor = ratio + (1 + ratio) / m
         df = (m − 1) min(1, T / ((1 + 1/m) b))², and at least 1
 
-    Raghunathan, Reiter and Rubin put no bound on T; Reiter's correction for T < 0 is the same
-    ``ratio v̄``. A noise-aware posterior is never narrower than that of the real records, so every
-    T below it is an underestimate by chance and is raised too. The floor also keeps df at
-    (m − 1) (ratio / (1 + ratio))² or more, where without it an interval with T near 0 has a df
-    near 0 and no end. Both only widen or steady the interval: in simulations its coverage is at
-    least nominal for every m and ratio (``docs/research/intervals.md``). Without ``rows`` and ``total``
+    Raghunathan, Reiter and Rubin put no bound on T; Reiter's correction for T < 0 is ``ratio v̄``.
+    A noise-aware posterior is never narrower than that of the real records, ratio v̄, and the mean of m
+    data sets adds (1 + ratio) v̄ / m. So every T below their sum is an underestimate by chance and is
+    raised too. The floor also keeps df at (m − 1) (ratio / (1 + ratio))² or more, where without it an
+    interval with T near 0 has a df near 0 and no end. Both only widen or steady the interval: in
+    simulations its coverage is at least nominal for every m and ratio
+    (``docs/research/intervals.md``). Without ``rows`` and ``total``
     there is no floor, and T < 0 leaves the interval unknown. As ``rows`` grows, v̄ vanishes.
 
     Args:
@@ -95,7 +96,7 @@ def combine(
     m, ratio = len(q), ratio_of(rows, total)
     within, between = float(v.mean()), float(q.var(ddof=1))
     spread = (1.0 + 1.0 / m) * between
-    variance, least = spread - within, 0.0 if ratio is None or not floor else ratio * within
+    variance, least = spread - within, floor_of(ratio, m) * within if floor else 0.0
     if runs:
         spread, least = between / m, 0.0
         variance = np.nan if ratio is None else spread + ratio * within
@@ -159,8 +160,8 @@ def wald(
 
     With B and V̄ the matrices of b and v̄, and A = (1 + 1/m) B:
 
-    ``"full"``: the covariance T = A − V̄ as it is, no direction of it below ``ratio`` V̄. With d = q̄ − null and
-    G = T^(−1/2) A T^(−1/2)::
+    ``"full"``: the covariance T = A − V̄ as it is, no direction of it below the floor of `combine` times V̄. With
+    d = q̄ − null and G = T^(−1/2) A T^(−1/2)::
 
         W  = dᵀ T⁻¹ d,    ν = (m − 1) (k + k²) / (tr(G²) + tr(G)²),   k ≤ ν ≤ m − 1
         F  = W (ν − k + 1) / (k ν)  ~  F(k, ν − k + 1)
@@ -172,7 +173,7 @@ def wald(
 
         F = dᵀ V̄⁻¹ d / (k (r − 1))  ~  F(k, w),    w = 4 + (t − 4) (1 − (1 − 2/t) / r)²
 
-    with r − 1 at least ``ratio``. w gives the mean and variance of (r t / χ²_t − 1) to a scaled w / χ²_w. Noise
+    with r − 1 at least that floor. w gives the mean and variance of (r t / χ²_t − 1) to a scaled w / χ²_w. Noise
     added for privacy is not proportional to V̄: in simulations at the level 0.05 this test rejects a true null in
     up to 0.15 of cases, ``"full"`` in no more than 0.05. It is for comparison, and for data sets without noise.
 
@@ -253,7 +254,7 @@ def _full(
             "The covariance of these estimates is not positive.",
             remedy="Name the number of real records, or draw more data sets.",
         )
-    total = np.maximum(values, ratio or 0.0)
+    total = np.maximum(values, floor_of(ratio, m) if shift < 0 else 0.0)
     statistic = _length(vectors.T @ d, vectors.T @ c, total)
     g = vectors.T @ spread @ vectors / np.sqrt(np.outer(total, total))
     nu = (m - 1) * (k + k * k) / float(np.trace(g @ g) + np.trace(g) ** 2)
@@ -265,7 +266,7 @@ def _proportional(
     d: FloatArray, c: FloatArray, spread: FloatArray, m: int, ratio: float | None
 ) -> tuple[float, float]:
     k, t = len(d), len(d) * (m - 1)
-    r = max(float(np.trace(spread)) / k, 1.0 + (ratio or 0.0))
+    r = max(float(np.trace(spread)) / k, 1.0 + floor_of(ratio, m))
     if r <= 1.0:
         raise InputError(
             "The variance of these estimates is not positive.",
@@ -284,7 +285,7 @@ def total_covariance(
     center: FloatArray | None = None,
     runs: bool = False,
 ) -> FloatArray:
-    """Return T = (1 + 1/m) B − V̄ (k × k), no direction of it below ``ratio`` V̄, plus c cᵀ.
+    """Return T = (1 + 1/m) B − V̄ (k × k), no direction of it below the floor of `combine` times V̄, plus c cᵀ.
 
     Args:
         estimates: Shape (m, k).
@@ -301,7 +302,7 @@ def total_covariance(
     values, vectors = np.linalg.eigh(spread + shift * np.eye(k))
     root = np.linalg.solve(half, vectors)
     bias = np.zeros(k) if center is None else q.mean(axis=0) - center
-    floor = ratio_of(rows, total) or 0.0
+    floor = 0.0 if runs else floor_of(ratio_of(rows, total), len(q))
     return np.asarray(root * np.maximum(values, floor) @ root.T + np.outer(bias, bias))
 
 
@@ -386,6 +387,15 @@ def mix(posteriors: Sequence[Any], names: Sequence[str] = ()) -> Mixture:
     if len(names) != k:
         raise InputError(f"{len(names)} names are given for {k} quantities.")
     return Mixture(names, np.concatenate(arrays), len(arrays))
+
+
+def floor_of(ratio: float | None, m: int) -> float:
+    """Return the least T of m data sets as a multiple of v̄; 0 if the ratio of records is unknown.
+
+    >>> floor_of(1.0, 100), floor_of(None, 100)
+    (1.02, 0.0)
+    """
+    return 0.0 if ratio is None else ratio + (1.0 + ratio) / m
 
 
 def ratio_of(rows: float | None, total: float | None) -> float | None:

@@ -68,6 +68,7 @@ class Basis:
         terms: By name of an estimate, the columns that it is about.
         by_value: Columns whose numbers enter, not only their categories.
         exposed: Columns in which a value beyond the schema's bounds could change an estimate.
+        needed: Columns of a regression whose missing values leave a record out of all estimates.
         conditions: Values that columns are held to: those of ``where``, and a counted value.
         bounds: The least and greatest possible value of an estimate, None for no bound.
         lies: Whether estimates lie between the schema's bounds of the first column (``"within"``),
@@ -86,6 +87,7 @@ class Basis:
     terms: Mapping[str, EstimateTerm]
     by_value: Clique = ()
     exposed: Clique = ()
+    needed: Clique = ()
     conditions: tuple[tuple[str, Condition], ...] = ()
     bounds: tuple[float | None, float | None] | None = None
     lies: Literal["", "within", "signed"] = ""

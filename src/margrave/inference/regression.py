@@ -19,9 +19,12 @@ from margrave.formula import (
     Call,
     Category,
     ColumnName,
+    Compare,
     Formula,
     Functions,
     Node,
+    Number,
+    Text,
     columns_in,
     expand,
     factors_of,
@@ -31,12 +34,14 @@ from margrave.formula import (
     parse,
     written,
 )
+from margrave.formula.nodes import children
 from margrave.inference.columns import (
     check_in_schema,
     check_not_person_id,
     ignored_in,
     is_number,
     is_truth,
+    label_of,
     levels_of,
     some,
     value_of,
@@ -145,7 +150,7 @@ class _Regression(SubsetEstimand):
         return Basis(
             tuple(dict.fromkeys([*named(coded=True), *where])),
             terms_of(tree, names, where, tuple(functions.items()), tuple(self.levels.items())), by_value,
-            (*by_value, *where), kind="coefficients", **known,
+            (*by_value, *where), needed_by(tree, functions), kind="coefficients", **known,
         )  # fmt: skip
 
 
@@ -266,10 +271,16 @@ class Logistic(_Regression):
     def _basis(
         self, tree: Formula, names: tuple[str, ...], functions: Functions, **facts: Any
     ) -> Basis:
-        conditions = dict(self.conditions)
-        if self.success is not None and isinstance(tree.left, ColumnName):
-            conditions[tree.left.name] = self.success
-        return super()._basis(tree, names, functions, conditions=tuple(conditions.items()))
+        if not isinstance(tree.left, ColumnName):
+            return super()._basis(tree, names, functions, **facts)
+        outcome, success, conditions = tree.left.name, self.success, dict(self.conditions)
+        if success is not None:
+            conditions[outcome] = success
+        facts["conditions"] = tuple(conditions.items())
+        found = super()._basis(tree, names, functions, **facts)
+        levels: Levels = {outcome: None if success is None else (label_of(success),)}
+        terms = {n: replace(t, levels={**levels, **t.levels}) for n, t in found.terms.items()}
+        return replace(found, terms=terms)
 
 
 @lru_cache(maxsize=256)
@@ -289,11 +300,12 @@ def terms_of(
         EstimateTerm(columns=('y', 'x', 'z'), joins=('y', 'x', 'z'), pivots=('x', 'z'), levels={'z': ('b', '')})
     """
     known, own = dict(functions), {text: levels[0] for text, levels in fixed}
-    outcome = columns_in(tree.left, functions=known)
+    outcome, of_outcome = columns_in(tree.left, functions=known), _equated(tree.left, known)
     every = (*outcome, *columns_in(tree.right, functions=known))
-    terms, references = {}, dict[str, tuple[str, ...]]()
+    terms, references = dict[str, EstimateTerm](), dict[str, tuple[str, ...]]()
     for name in names:
         inside, levels = _factors(tree, name, known, own)
+        levels = of_outcome | levels
         joins, pivots = dict.fromkeys([*outcome, *inside, *where]), {*inside, *where}
         terms[name] = EstimateTerm(
             tuple(joins), tuple(joins), tuple(p for p in joins if p in pivots), levels
@@ -303,7 +315,7 @@ def terms_of(
                 references[column] = (*references.get(column, ()), compared[1])
     if "Intercept" in terms:
         columns = tuple(dict.fromkeys([*every, *where]))
-        unique = {c: tuple(dict.fromkeys(v)) for c, v in references.items()}
+        unique = of_outcome | {c: tuple(dict.fromkeys(v)) for c, v in references.items()}
         joins = dict.fromkeys([*outcome, *where])
         terms["Intercept"] = EstimateTerm(columns, tuple(joins), columns, unique)
     return terms
@@ -333,8 +345,39 @@ def _factors(
             if compared and isinstance(node, Category) and not is_column(node.operand, functions):
                 compared = (name,) * len(compared)
             levels |= dict.fromkeys(columns_in(node, functions=functions), compared)
+        levels |= _equated(node, functions)
     inside = (c for node, _ in factors for c in columns_in(node, functions=functions))
     return tuple(dict.fromkeys(inside)), levels
+
+
+def _equated(node: Node, functions: Functions) -> Levels:
+    """Return, by column, the values with which an expression compares it by == or !=."""
+    found: dict[str, tuple[str, ...]] = {}
+    if isinstance(node, Compare):
+        sides = (node.first, *(side for _, side in node.rest))
+        for left, (sign, _), right in zip(sides, node.rest, sides[1:], strict=False):
+            for column, value in ((left, right), (right, left)):
+                if sign in ("==", "!=") and is_column(column, functions):
+                    (name,) = columns_in(column, functions=functions)
+                    if isinstance(value, Text | Number):
+                        text = value.value if isinstance(value, Text) else written(value)
+                        found[name] = (*found.get(name, ()), text)
+    for child in children(node):
+        for name, values in _equated(child, functions).items():
+            found[name] = (*found.get(name, ()), *(values or ()))
+    return dict(found)
+
+
+def needed_by(tree: Formula, functions: Functions) -> Clique:
+    """Return the columns whose missing values leave a record out: all that are not only tested for missing values.
+
+    >>> needed_by(parse("y ~ a + b.isna()"), {})
+    ('y', 'a')
+    """
+    needed = {*needed_in(tree.left), *needed_in(tree.right)}
+    origins = {part: column for (_, column), part in functions.items()}
+    named = chain(*(columns_in(side, functions=functions) for side in (tree.left, tree.right)))
+    return tuple(dict.fromkeys(c for c in named if origins.get(c, c) in needed))
 
 
 def _compared(coding: Any, level: str, reference: str) -> tuple[str, ...] | None:

@@ -10,24 +10,30 @@ import pyarrow as pa
 from margrave.inference.caveats.clipping import numeric_columns
 from margrave.inference.caveats.context import Context
 from margrave.inference.caveats.merged_codes import valued
+from margrave.inference.caveats.stated import mean_of
 from margrave.inference.estimate import Caveat
 from margrave.inference.probe import Trial
 from margrave.ratios import percent
 from margrave.release.hidden_spread import hidden_spread_words
 from margrave.schema.numeric import Numeric
 from margrave.schema.parsing import plain
+from margrave.types import Clique
 
 
 def mostly_noise(context: Context) -> dict[str, tuple[str, ...]]:
-    """Return, for each estimate, the columns whose noise it mostly consists of."""
+    """Return, for each estimate, the columns whose noise it mostly consists of.
+
+    Nothing shows the bias of independent runs, each of which keeps noise in nearly empty bins: of these, the columns
+    whose mean that noise moves.
+    """
     # Share of an estimate's variance that is due to privacy.
     min_share = 0.9
     found: dict[str, tuple[str, ...]] = dict.fromkeys(context.names, ())
     release, trial = context.release, context.trial
-    noisy = {e.name for e in context.estimates if e.fmi_privacy > min_share}
-    if release is None or context.basis is None or not noisy:
+    if release is None or context.basis is None:
         return found
-    names = set(valued(context.basis, release.schema)).intersection(release.hidden_spreads)
+    noisy = {e.name for e in context.estimates if release.runs or e.fmi_privacy > min_share}
+    names = {c for c in valued(context.basis, release.schema) if noisy and _is_noise(context, c)}
     for column in (c for c in numeric_columns(context) if c.name in names):
         spread = _farther_out(column, trial)
         for name in noisy & trial.changed(lambda: trial.of(spread)):  # noqa: B023
@@ -43,6 +49,9 @@ def check(context: Context) -> Iterator[Caveat]:
         names = tuple(n for n, own in by_name.items() if own == columns)
         assert release is not None
         assert release.transcript is not None
+        if release.runs:
+            yield Caveat("mostly noise", names, True, _words_of_runs(context, columns, names))
+            continue
         least = min(e.fmi_privacy for e in context.estimates if e.name in names)
         hidden = " ".join(
             hidden_spread_words(release.schema, release.transcript, c) for c in columns
@@ -52,6 +61,27 @@ def check(context: Context) -> Iterator[Caveat]:
             f"{context.about(names)}: mostly noise, which makes up {percent(least, '.0f')}"
             f"{' or more' if len(names) > 1 else ''} of the variance, and not reliable. {hidden}",
         )  # fmt: skip
+
+
+def _is_noise(context: Context, name: str) -> bool:
+    release = context.release
+    assert release is not None
+    if not release.runs:
+        return name in release.hidden_spreads
+    mean = mean_of(context, name) if name in release.schema.domain else None
+    if mean is None or mean.synthetic is None:
+        return False
+    return mean.estimate is None or abs(mean.synthetic - mean.estimate) > (mean.noise or 0.0)
+
+
+def _words_of_runs(context: Context, columns: Clique, names: Clique) -> str:
+    means = (mean_of(context, column) for column in columns)
+    each = " and ".join(f"{m.column}, {m.words}," for m in means if m is not None)
+    return (
+        f"{context.about(names)}: the fit of each run keeps noise in nearly empty bins, and so does their mean. By more"
+        f" than the noise it differs from the mean of {each} by the noisy counts. No interval of independent runs"
+        " includes that. Make the next release of fewer runs, or with a larger budget."
+    )
 
 
 def _farther_out(column: Numeric, trial: Trial) -> pa.Table:

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from margrave.inference.caveats.context import Context
 from margrave.inference.columns import some
 from margrave.inference.estimate import Caveat
 from margrave.marginal import covers
+from margrave.ratios import percent
 from margrave.release.draws import ABSENT
 from margrave.types import Clique
 
@@ -66,15 +69,50 @@ def by_interaction(context: Context) -> dict[str, tuple[Clique, ...]]:
 
     Or that another joins whose lower-order term it is: in x * z, the effect of x is that at one z.
     """
-    release, joins = context.release, {n: context.term(n).joins for n in context.names}
-    if release is None:
-        return dict.fromkeys(joins, ())
-    counted = (*release.together, *release.in_part)
-    lacking = [j for j in dict.fromkeys(joins.values()) if len(j) > 2 and not covers(counted, j)]
+    joins, left_out = {n: context.term(n).joins for n in context.names}, context.once(by_left_out)
+    lacking = [
+        *(j for j in dict.fromkeys(joins.values()) if _never_at_once(context, j)),
+        *dict.fromkeys(j for own in left_out.values() for j in own),
+    ]
     return {
-        n: tuple(j for j in lacking if set(own) <= set(j)) if own else ()
+        n: tuple(j for j in dict.fromkeys(lacking) if set(own) <= set(j)) if own else ()
         for n, own in joins.items()
     }
+
+
+def by_left_out(context: Context) -> dict[str, dict[Clique, float]]:
+    """Return, by coefficient, its columns with one whose missing values leave records out, if not measured at once.
+
+    Each has the share of the records with values of the others that it leaves out, by the first data set.
+    """
+    # Share of the records that may be left out without a mark.
+    max_share_left_out = 0.02
+    found: dict[str, dict[Clique, float]] = {n: {} for n in context.names}
+    release, basis = context.release, context.basis
+    if release is None or basis is None:
+        return found
+    table = context.trial.table
+    origins = {part: column for (_, column), part in release.schema.domain.functions.items()}
+    known = [c for c in basis.columns if origins.get(c, c) in table.column_names]
+    present = {c: table[origins.get(c, c)].is_valid().to_numpy() for c in known}
+    for name, own in found.items():
+        joins = context.term(name).joins
+        every = [present[c] for c in joins if c in present]
+        rest = np.logical_and.reduce(every) if every else np.ones(table.num_rows, dtype=np.bool_)
+        for column in (c for c in basis.needed if c in present and c not in joins):
+            share = float((rest & ~present[column]).sum() / max(int(rest.sum()), 1))
+            wanted = (*joins, column)
+            if share > max_share_left_out and _never_at_once(context, wanted):
+                own[wanted] = share
+    return found
+
+
+def _never_at_once(context: Context, columns: Clique) -> bool:
+    """Return whether columns are three or more that no marginal and no count has together."""
+    release = context.release
+    if release is None or len(columns) < 3:
+        return False
+    return not covers((*release.together, *release.in_part), columns)
 
 
 def check(context: Context) -> Iterator[Caveat]:
@@ -136,13 +174,25 @@ def _apart(context: Context, apart: Sequence[Clique], read: str) -> Iterator[Cav
 def _interactions(context: Context) -> Iterator[Caveat]:
     wholes, pairs = context.once(by_interaction), context.once(by_pair)
     new = [n for n in context.names if wholes[n] and not pairs[n]]
-    if new:  # else the pairs say it all
-        cliques = dict.fromkeys(j for n in new for j in wholes[n])
+    left_out = {j: share for own in context.once(by_left_out).values() for j, share in own.items()}
+    cliques = dict.fromkeys(j for n in new for j in wholes[n])
+    parts = [j for j in cliques if j in left_out]
+    if parts:
+        shares = {j[-1]: left_out[j] for j in sorted(parts, key=left_out.__getitem__)}
+        lacking = some([f"{column}: {percent(share)}" for column, share in shares.items()])
+        text = (
+            f"Records without a value are left out ({lacking}), and {some([words_of(j) for j in parts], '; ')} were"
+            " never measured all at once: by construction the relations of the other columns are the same with a value"
+            " as without one."
+        )
+        yield _assumed(context, text, [n for n in new if {*parts} & {*wholes[n]}])
+    if any(j not in left_out for j in cliques):  # else the pairs say it all
+        cliques = dict.fromkeys(j for j in cliques if j not in left_out)
         text = (
             f"{some([words_of(j) for j in cliques], '; ')} were never measured all at once: by construction the"
             " synthetic data hold no interaction of them, and in a part of the records the same relation as in all."
         )
-        yield _assumed(context, text, [n for n in context.names if wholes[n]])
+        yield _assumed(context, text, [n for n in context.names if {*cliques} & {*wholes[n]}])
 
 
 def _depending(by_name: Mapping[str, Sequence[Clique]], cliques: Sequence[Clique]) -> list[str]:

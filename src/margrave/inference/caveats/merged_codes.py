@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
 
 from margrave.errors import InputError
 from margrave.inference.caveats.context import Context
 from margrave.inference.columns import first_few
 from margrave.inference.estimate import Caveat
 from margrave.inference.fitted import Basis
+from margrave.inference.probe import Names
 from margrave.release.conditions import Condition, codes_of, cut_of
 from margrave.release.draws import MERGED, SHARED, Draws
 from margrave.release.merged_codes import loses_relation
-from margrave.schema import Schema
+from margrave.schema import Categorical, Ordinal, Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.types import Attribute, Clique
 
@@ -26,6 +30,7 @@ class MergedColumn:
         sets: Sets of codes that share one count.
         always: Every estimate separates them, by a condition or a counted value.
         by_value: An estimate that joins the column loses relation by them.
+        moved: Estimates of a function that change if merged codes change places.
     """
 
     schema: Schema
@@ -33,6 +38,7 @@ class MergedColumn:
     sets: tuple[tuple[int, ...], ...]
     always: bool
     by_value: bool
+    moved: Names = frozenset()
 
     def separates(self, condition: Condition) -> bool:
         """Return whether a condition selects a part of a set of merged codes."""
@@ -48,7 +54,7 @@ class MergedColumn:
         """Return whether an estimate depends on one of some merged codes apart from the others."""
         term = context.term(name)
         levels = term.levels.get(self.column, ())
-        if self.always or levels is None:
+        if self.always or levels is None or name in self.moved:
             return True
         if self.by_value and (not levels or name == "Intercept"):
             return self.column in (*term.joins, *term.pivots)
@@ -77,8 +83,25 @@ def merged(context: Context) -> tuple[MergedColumn, ...]:
         always = column in conditions and codes.separates(conditions[column])
         by_value = basis.kind != "function" and column in valued(basis, release.schema)
         lossy = by_value and _loses_relation(release, column)
-        found.append(MergedColumn(release.schema, column, codes.sets, always, lossy))
+        moved = _moved(context, column, codes.sets) if basis.kind == "function" else frozenset()
+        found.append(MergedColumn(release.schema, column, codes.sets, always, lossy, moved))
     return tuple(found)
+
+
+def _moved(context: Context, name: Attribute, sets: Sequence[Sequence[int]]) -> Names:
+    """Return the estimates that change if the categories of each set change places in the first data set."""
+    assert context.release is not None
+    column, trial = context.release.schema.column(name), context.trial
+    if not isinstance(column, Categorical | Ordinal) or name not in trial.table.column_names:
+        return frozenset()
+    labels, places = column.labels(), dict[str, str]()
+    for codes in sets:
+        own = [labels[c] for c in codes if c < column.size - column.missing]
+        places |= dict(zip(own, [*own[1:], *own[:1]], strict=True))
+    values = trial.table[name]
+    moved = pa.array([places.get(v, v) for v in values.to_pylist()], pa.string()).cast(values.type)
+    table = trial.table.set_column(trial.table.column_names.index(name), name, moved)
+    return trial.changed(partial(trial.of, table))
 
 
 def valued(basis: Basis, schema: Schema) -> tuple[Attribute, ...]:

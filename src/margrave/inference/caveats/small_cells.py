@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import combinations
 
+import numpy as np
+
 from margrave._card import counted
+from margrave.bounds.gls import Unbiased
 from margrave.errors import InputError
 from margrave.inference.caveats.context import Context
 from margrave.inference.caveats.measured import words_of
 from margrave.inference.caveats.stated import numbers_by_estimate
 from margrave.inference.columns import first_few
+from margrave.inference.estimands import By
 from margrave.inference.estimate import Caveat
 from margrave.inference.fitted import EstimateTerm
+from margrave.inference.subset import SubsetEstimand
 from margrave.marginal import covers
 from margrave.ratios import figure
-from margrave.release.conditions import codes_of
+from margrave.release.conditions import Condition, codes_of, in_words
 from margrave.release.draws import Draws
+from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO
 from margrave.release.numbers import group_name
-from margrave.release.small_cells import is_below_noise, pooled_size, small_levels, sum_sizes
+from margrave.release.small_cells import (
+    CellSize,
+    is_below_noise,
+    pooled_size,
+    small_levels,
+    sum_sizes,
+)
+from margrave.schema import Column
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.types import Attribute, Clique
 
@@ -27,7 +41,8 @@ from margrave.types import Attribute, Clique
 def below_noise(context: Context) -> dict[str, tuple[Clique, ...]]:
     """Return the fewest columns of each estimate whose cells are too small beside their noise.
 
-    These are columns whose average cell is smaller than its noise, and columns of which `hidden_levels` has a level.
+    These are columns whose average cell is smaller than its noise, and columns of which `hidden_levels` has a level or
+    `hidden_parts` a part.
 
     Counts cannot be negative. So a fit moves records from the large cells of such a marginal into
     cells where the noise is positive, unless sums hold it to a mean: to that of an estimate, or to the sums and
@@ -35,8 +50,13 @@ def below_noise(context: Context) -> dict[str, tuple[Clique, ...]]:
     this bias only, and no interval includes the rest.
     """
     whole, levels = context.once(_hidden), context.once(hidden_levels)
+    parts = context.once(hidden_parts)
     return {
-        name: tuple(dict.fromkeys([*whole[name], *(columns for columns, _ in levels[name])]))
+        name: tuple(
+            dict.fromkeys(
+                [*whole[name], *(columns for columns, _ in (*levels[name], *parts[name]))]
+            )
+        )
         for name in context.names
     }
 
@@ -50,6 +70,21 @@ def hidden_levels(context: Context) -> dict[str, tuple[tuple[Clique, str], ...]]
     stated, whole = context.once(numbers_by_estimate), context.once(_hidden)
     return {
         name: () if name in stated or whole[name] else _levels(context, context.term(name))
+        for name in context.names
+    }
+
+
+def hidden_parts(context: Context) -> dict[str, tuple[tuple[Clique, str], ...]]:
+    """Return, for each estimate, the part of the records that it is about if its cells are small beside their noise.
+
+    It is a text such as "ward = b and sex = F", with the columns of the cells. The average cell of a part by one code
+    of each column is small like that of a level, and that of any other part like that of a whole marginal.
+    """
+    stated, whole = context.once(numbers_by_estimate), context.once(_hidden)
+    return {
+        name: ()
+        if name in stated or whole[name] or context.summed(name)
+        else _parts(context, context.term(name))
         for name in context.names
     }
 
@@ -73,6 +108,15 @@ def check(context: Context) -> Iterator[Caveat]:
             " records are too small there. Give the columns fewer codes, or the release a larger budget, for a valid"
             f" interval of {context.about(names)}.",
         )  # fmt: skip
+    parts = context.once(hidden_parts)
+    if names := tuple(n for n, own in parts.items() if own):
+        texts = dict.fromkeys(text for n in names for _, text in parts[n])
+        yield Caveat(
+            "small cells", names, True,
+            f"The noise hides the cells of the records with {first_few(texts)}, which are few. Relations are too weak"
+            " there, and means too near the middle of the range. Give the columns fewer codes, or the release a larger"
+            f" budget, for a valid interval of {context.about(names)}.",
+        )  # fmt: skip
 
 
 def _hidden(context: Context) -> dict[str, tuple[Clique, ...]]:
@@ -87,28 +131,98 @@ def _levels(context: Context, term: EstimateTerm) -> tuple[tuple[Clique, str], .
     if release is None or release.transcript is None:
         return ()
     domain, transcript = release.schema.domain, release.transcript
-    for by in (a for a in term.levels if a in domain and a != term.joins[0]):
-        columns = tuple(dict.fromkeys([*term.joins, by]))
-        sums = sum_sizes(domain, transcript) if context.rests_on_sums(columns) else ()
-        small = small_levels(domain, transcript, (*release.cell_sizes, *sums), columns, by)
-        compared = sorted(small.intersection(_codes(release, by, term.levels[by])))
-        found += [(columns, group_name(release.schema.column(by), code)) for code in compared]
+    for columns, by, labels in _compared(context, term):
+        by_sums = context.rests_on_sums(columns)
+        sums = sum_sizes(domain, transcript) if by_sums else ()
+        if by_sums and by == term.joins[0] and not covers([c for c, _ in sums], columns):
+            continue  # the sums are those of products with the outcome
+        small = small_levels(domain, transcript, _sizes(release, sums), columns, by)
+        codes = sorted(small.intersection(_codes(release, by, labels)))
+        found += [(columns, group_name(release.schema.column(by), code)) for code in codes]
     return tuple(found)
+
+
+def _compared(
+    context: Context, term: EstimateTerm
+) -> Iterator[tuple[Clique, Attribute, tuple[str, ...] | None]]:
+    """Yield the columns of cells, and of which of them the cells of which labels are compared; None for all labels.
+
+    A regression compares the values of its outcome in the cells of each pair, if they are two or it names one.
+    """
+    assert context.release is not None
+    schema, basis = context.release.schema, context.basis
+    outcome = next(iter(term.joins), "")
+    for by in (a for a in term.levels if a in schema.domain and a != outcome):
+        yield tuple(dict.fromkeys([*term.joins, by])), by, term.levels[by]
+    if basis is None or basis.kind != "coefficients" or outcome not in schema.domain:
+        return
+    labels = term.levels.get(outcome, ())
+    if _is_pair_of_codes(schema.column(outcome)):
+        labels = None
+    others = [c for c in term.columns if c != outcome and term.depends_on((outcome, c))]
+    if labels is None or labels:
+        cliques = [term.joins] if len(term.joins) > 1 else [(outcome, c) for c in others]
+        yield from ((columns, outcome, labels) for columns in cliques)
+
+
+def _is_pair_of_codes(column: Column) -> bool:
+    return column.size - column.missing == 2
 
 
 def _codes(release: Draws, by: Attribute, labels: tuple[str, ...] | None) -> set[int]:
     """Return the codes of the levels that an estimate compares; none for a level that is not in the schema."""
     column = release.schema.column(by)
     if labels is None:
-        return (
-            set() if isinstance(column, NUMERIC_KINDS) else {*range(column.size - column.missing)}
-        )
+        numbers = isinstance(column, NUMERIC_KINDS) and not _is_pair_of_codes(column)
+        return set() if numbers else {*range(column.size - column.missing)}
     found: set[int] = set()
     for label in labels:
         with suppress(InputError):
             label = label or release.commonest.get(by, column.labels()[0])
             found.update(codes_of(release.schema, by, label))
     return found
+
+
+def _parts(context: Context, term: EstimateTerm) -> tuple[tuple[Clique, str], ...]:
+    release, basis, fit = context.release, context.basis, context.trial.fit
+    of = fit.model if isinstance(fit, By) else fit
+    if release is None or release.transcript is None or not isinstance(of, SubsetEstimand):
+        return ()
+    where: dict[str, Condition] = {
+        a: w for a, w in of.conditions.items() if a in release.schema.domain
+    }
+    if not where or basis is None:
+        return ()
+    if isinstance(fit, By):
+        where |= {a: labels[0] for a, labels in term.levels.items() if labels}
+    columns = tuple(dict.fromkeys([*term.joins, *where]))
+    with suppress(InputError):  # a group that is not a code
+        codes = {a: codes_of(release.schema, a, wanted) for a, wanted in where.items()}
+        size, limit = _part_size(release, columns, codes), 1.0
+        if all(len(own) == 1 for own in codes.values()):
+            limit = MAX_DEVIATIONS_FROM_ZERO
+        if 0.0 < size < limit:
+            return ((columns, in_words(where)),)
+    return ()
+
+
+def _sizes(release: Draws, sums: tuple[CellSize, ...] = ()) -> tuple[CellSize, ...]:
+    """Return the sizes of the marginals' cells; of independent runs, which are fitted one by one, those of one."""
+    share = math.sqrt(release.runs or 1)
+    return tuple((columns, size / share) for columns, size in (*release.cell_sizes, *sums))
+
+
+def _part_size(release: Draws, columns: Clique, codes: Mapping[Attribute, Sequence[int]]) -> float:
+    """Return the size of the average cell of some columns at some codes, in noise scales; 0 if it is unknown."""
+    assert release.transcript is not None
+    domain = release.schema.domain
+    unbiased, by = Unbiased(domain, release.transcript), domain.clique(codes)
+    estimate = unbiased.estimate(by) if unbiased.supports(by) else None
+    size = pooled_size(_sizes(release), columns)
+    if estimate is None or not math.isfinite(size):
+        return 0.0
+    own = float(estimate.values[np.ix_(*(codes[a] for a in by))].mean())
+    return size * max(own, 1e-9) / max(float(estimate.values.mean()), 1.0)
 
 
 def _small(context: Context, term: EstimateTerm) -> tuple[Clique, ...]:
@@ -120,7 +234,7 @@ def _small(context: Context, term: EstimateTerm) -> tuple[Clique, ...]:
     found: list[Clique] = []
     for columns in filter(None, (*singles, *pairs, term.joins)):
         if (
-            is_below_noise(release.cell_sizes, columns)
+            is_below_noise(_sizes(release), columns)
             and not context.rests_on_sums(columns)
             and not any(set(fewer) <= set(columns) for fewer in found)
         ):
@@ -130,13 +244,13 @@ def _small(context: Context, term: EstimateTerm) -> tuple[Clique, ...]:
 
 def _measured_alone(context: Context, columns: Clique) -> bool:
     assert context.release is not None
-    sizes = context.release.cell_sizes
+    sizes = _sizes(context.release)
     return covers([c for c, _ in sizes if len(c) <= len(columns)], columns)
 
 
 def _text(context: Context, hidden: Sequence[Clique], names: str, own_marginal: bool) -> str:
     assert context.release is not None
-    sizes = context.release.cell_sizes
+    sizes = _sizes(context.release)
     each = "; ".join(
         f"{words_of(c)} (noise of {figure(1 / pooled_size(sizes, c), 2)} average cells)"
         for c in hidden[:3]
