@@ -85,7 +85,7 @@ FACTS: dict[str, list[Fact]] = {
         Fact(rf"^Column '\w+': {COUNT} outside the schema, and its policy is 'refuse'", changed("job", "abbot")),
     ],
     "missing or unreadable values": [
-        Fact(rf"^Column '\w+': {COUNT} missing\. Add missing = true", changed("ill", "", 7)),
+        Fact(rf"^Column '\w+': {COUNT} missing\. Allow missing values", changed("ill", "", 7)),
         Fact(rf"^Column '\w+': {COUNT} cannot be read as its kind", changed("age", "old", 7)),
     ],
     "rows without a person": [Fact(rf"^{COUNT} missing in the column of persons", changed("who", "", 7, 8))],

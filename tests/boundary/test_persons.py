@@ -238,6 +238,53 @@ def test_doubts_are_told_by_the_command_and_are_in_no_output(
         assert told.encode() not in (tmp_path / name).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("schema", "named"),
+    [
+        (Schema([Integer("age", 0, 9)], ignore=["note", "patient_id"]), "ignored"),
+        (Schema([Integer("age", 0, 9)], ignore=["id", "client", "PatientID"]), "ignored"),
+        (Schema([Integer("age", 0, 9), Integer("patient_id", 0, 99)]), "synthesized"),
+        (Schema([Integer("age", 0, 9)], ignore=["note", "id", "zip"]), ""),
+        (Schema([Integer("age", 0, 9)], ignore=["mrn"], accepted=["person: mrn"]), ""),
+        (Schema([Integer("age", 0, 9)], ignore=["mrn"], person="who"), ""),
+    ],
+    ids=["ignored", "best name", "synthesized", "other names", "accepted", "has persons"],
+)
+def test_a_name_of_persons_that_the_schema_does_not_use_is_noted_without_a_row(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    schema: Schema,
+    named: str,
+) -> None:
+    """``plan`` has no table; ``synthesize`` says it before it looks for its table."""
+    monkeypatch.chdir(tmp_path)
+    schema.save("schema.toml")
+    words = [
+        "--schema",
+        "schema.toml",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-9",
+        "--unit",
+        "replace-row",
+    ]
+    assert run(["plan", *words, "-m", "independent"]) == 0
+    planned = capsys.readouterr()
+    assert run(["synthesize", "none.csv", *words, "-m", "independent", "-o", "o.csv"]) == 4
+    for said in (planned.err, capsys.readouterr().err):
+        assert said.count("LOOK AT THIS FIRST.") == bool(named)
+        if named:
+            name = "PatientID" if "PatientID" in schema.ignore else "patient_id"
+            assert (
+                f"Column {name!r} is {named}, and its name suggests that it says whose row it is."
+                in said
+            )
+            assert f'write person = "{name}" in [schema]' in said
+            assert f'add "person: {name}" to accepted' in said
+
+
 def test_other_warnings_are_shown_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     def warn(*_: Any, **__: Any) -> int:
         warnings.warn("something else", RuntimeWarning, stacklevel=1)

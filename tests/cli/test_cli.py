@@ -24,6 +24,7 @@ from margrave.cli.numbers import _purpose
 from margrave.cli.options import parse_workload
 from margrave.domain import Codes, Domain
 from margrave.errors import InputError, ModelTooLargeError
+from margrave.evaluation import evaluate
 from margrave.mechanisms import MECHANISMS
 from margrave.models import FITS, GraphicalFit
 from margrave.models.specs import fit_spec
@@ -464,6 +465,20 @@ def test_evaluating(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "0.0000 over 3 marginals" in shown
 
 
+def test_one_column_has_no_pairs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "one.csv").write_text("age\n" + "0\n1\n" * 30)
+    Schema.coded({"age": 4}).save("one.toml")
+    words = ["evaluate", "one.csv", "one.csv", "-s", "one.toml", "--geometry"]
+    shown = ok(capsys, *words)
+    assert "one-way  " in shown
+    assert not {"two-way", "SW1 of pairs", "L1 of pairs"} & set(re.split(r"  +|\n", shown))
+    found = json.loads(ok(capsys, *words, "--json"))
+    assert found["total_variation"] == {"one_way_mean": 0.0, "two_way_mean": None}
+    compared = evaluate("one.csv", "one.csv", schema="one.toml")
+    assert "one-way" in str(compared)
+    assert "two-way" not in f"{compared} {compared._repr_html_()}"
+
+
 def test_an_evaluation_of_a_release_repeats_with_a_seed(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -508,6 +523,11 @@ def test_checking_a_table_that_does_not_pass(
     said = capsys.readouterr()
     assert "'age': 1 value outside" in said.out
     assert "NOT PRIVATE" in said.err
+    assert run(["schema", "check", "table.csv", "-s", "schema.toml", "--json"]) == 4
+    found = json.loads(capsys.readouterr().out)
+    assert (found["passed"], found["exit_code"]) == (False, 4)
+    assert found["error"] == "The table does not pass the schema."
+    assert "'age': 1 value outside" in found["refusals"][0]
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -535,12 +535,18 @@ def test_releases_are_compared_with_the_ledger(
     assert run([*verify, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["releases"] == ["0.margrave"]
     assert run([*verify, "alone.margrave"]) == 8
-    assert "alone.margrave: It was made without a ledger" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        "v.ledger has no lines of 1 release.\nalone.margrave: It was made without a ledger" in said
+    )
+    assert said.endswith(" Leave out what was made without a ledger: alone.margrave.\n")
+    assert "Restore" not in said
     Path("v.ledger").write_bytes(older)
     assert run(verify) == 8
     said = capsys.readouterr().err
     assert "contradicts 1 release" in said
     assert "0.margrave: It was made when the ledger had" in said
+    assert said.endswith(" Restore the ledger that these releases were made under.\n")
     assert run(["ledger", "verify", "v.ledger"]) == 2
 
 

@@ -142,6 +142,10 @@ BAD = {
     ),
     "a lone carriage return": (b"town,age\nYork,1\rHull,2\n", "line 2 is not clean CSV"),
     "nothing": (b"", "has no header"),
+    "a line break in a name": (
+        b'"Weight\n(kg)",age\n80,1\n',
+        "header .* cannot be read.*without a line break in a name",
+    ),
     "a blank header": (b"\n\n", "has no header"),
     "a nameless column": (b"town,,age\nYork,x,1\n", "Column 2 of .* has no name"),
     "a column twice": (b"town,age,town\nYork,1,York\n", "Columns 1 and 3 of .* have the same name"),

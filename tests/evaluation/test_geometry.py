@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from itertools import combinations
 from pathlib import Path
@@ -312,7 +313,24 @@ def test_the_command_line(
     assert run([*call, "--target", "b", "--test", "test.csv"]) == 0
     said = capsys.readouterr()
     assert "SW1 of pairs" in said.out
-    assert "test error" in said.out
+    assert "of the norm of the synthetic rows' covariances" in said.out
+    prediction = said.out.partition("\nPrediction of b, trained on the synthetic rows\n")[2]
+    assert re.fullmatch(r"misclassified  0\.\d{4} of the test rows \(0 to 1\)\n", prediction)
+    assert run([*call, "--target", "b", "--test", "test.csv", "--regression"]) == 0
+    found = capsys.readouterr().out
+    assert re.search(r"\nmean squared error  \d\.\d{4} in squared codes\n$", found)
     assert run([*call, "--target", "b"]) == 2
     assert run([*call, "--target", "z", "--test", "test.csv"]) == 2
     assert "z" in capsys.readouterr().err
+
+
+def test_the_command_line_refuses_a_regression_without_a_number_before_it_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Schema([Categorical("town", ["x", "y", "z"]), Coded("b", 2)]).save("schema.toml")
+    call = ["evaluate", "no.csv", "nor.csv", "-s", "schema.toml", "--regression"]
+    assert run(call) == 2
+    assert "Give --target and --test, or leave --regression out." in capsys.readouterr().err
+    assert run([*call, "--target", "town", "--test", "not.csv"]) == 2
+    assert "'town', whose categories have no order" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -202,11 +203,38 @@ def test_a_wrong_name_is_refused_before_data_sets_are_drawn(
         ([*ols, "--contrast", "x", "Intercept"], "There is no estimate 'x'. They are: Intercept, "),
         ([*by, "--test", "mean(x) | sex = n"], "Did you mean 'mean(x) | sex = "),
         (["several", "r.margrave", "mean x --test mean(y)"], "Did you mean 'mean(x)'?"),
+        (
+            [*by, "--contrast", "mean(x) | sex = m", "mean(x) | sex = m"],
+            "--contrast subtracts 'mean(x) | sex = m' from itself, which is 0. Name two different",
+        ),
+        (
+            [*ols, "--contrast", "C(sex,Treatment('m'))[T.f]", 'C(sex, Treatment("m"))[T.f]'],
+            "from itself",
+        ),
     ]:
         assert run(["analyze", *wrong]) == 2
         printed = capsys.readouterr()
         assert words in printed.err
         assert printed.out == ""
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_an_impossible_contrast_is_in_the_one_document_of_json(
+    here: Path, capsys: pytest.CaptureFixture[str], several: bool
+) -> None:
+    ols = ["ols", "x ~ C(sex) * smokes", "--contrast", "C(sex)", "smokes[T.True]"]
+    words = (
+        ["several", "r.margrave", shlex.join(ols)] if several else [ols[0], "r.margrave", *ols[1:]]
+    )
+    assert run(["analyze", *words, *BRIEF, "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert told["error"] == "There is no estimate 'C(sex)'."
+    assert (told["remedy"][:12], told["exit_code"]) == ("Did you mean", 2)
+    assert (told["analyses"][0] if several else told)["estimates"]
+    assert run(["analyze", *words, *BRIEF]) == 2
+    said = capsys.readouterr()
+    assert "Intercept" in said.out
+    assert "There is no estimate 'C(sex)'. Did you mean" in said.err
 
 
 def test_notes_of_several_analyses_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -290,7 +318,8 @@ def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]
         ),
         ("mean x --m 5", "has --m, which is for all analyses"),
         ("mean x --plot p.svg", "has --plot"),
-        ("mean", "COLUMN is missing"),
+        ("mean x --json", "has --json, which is for all analyses"),
+        ("mean", "Write: mean [OPTIONS] COLUMN. Put each analysis in quotes."),
         ("ols 'x ~ sex", "Close its quotes"),
         ("mean wage", "no column 'wage'"),
         ("proportion sex", "Give either a VALUE or --missing"),

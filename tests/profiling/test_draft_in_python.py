@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import warnings
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,16 @@ from margrave.profiling import check_table
 from margrave.profiling.draft import draft, quiet_draft
 from margrave.profiling.hints import HintWords
 from margrave.run import Run
-from margrave.schema import Boolean, Categorical, ColumnSource, Integer, Learn, Ordered, Schema
+from margrave.schema import (
+    Boolean,
+    Categorical,
+    ColumnSource,
+    Elapsed,
+    Integer,
+    Learn,
+    Ordered,
+    Schema,
+)
 
 SPENDS: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-9, "mechanism": "independent"}
 
@@ -299,6 +308,31 @@ def test_texts_that_look_like_codes_for_missing_are_asked_about(
     listed = Schema([Categorical("x", [*others, *codes])], ignore=["y"])
     assert not any("missing?" in a for a in check_table(table, listed).alarms)
     assert ("for a missing value?" in draft(table, read=True).remarks.get("x", "")) == asked
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%Y-%m-%d %H:%M:%S"])
+def test_the_line_that_a_draft_offers_for_a_date_that_means_missing_is_enough(form: str) -> None:
+    days = [datetime(2020, 1, 1, 8) + timedelta(days=d) for d in range(300)]
+    table = pa.table({"seen": [d.strftime(form) for d in [*days, *[datetime(1900, 1, 1)] * 20]]})
+    drafted = draft(table)
+    assert 'write missing_codes = ["1900-01-01"] beside learn = true' in drafted.remarks["seen"]
+    assert any("1900-01-01 on 20 rows" in alarm for alarm in check_table(table, drafted).alarms)
+    for code in ("1900-01-01", datetime(1900, 1, 1).strftime(form)):
+        found = check_table(table, drafted.declare(missing_codes={"seen": [code]}))
+        assert (found.columns[0].empty, found.alarms) == (20, ())
+
+
+def test_a_second_date_that_means_missing_is_asked_about_by_draft_and_check() -> None:
+    days = [date(2020, 1, 1) + timedelta(days=i % 300) for i in range(600)]
+    ends = [d + timedelta(days=i % 9) for i, d in enumerate(days)]
+    table = pa.table({"admission": days, "discharge": [*ends[:-20], *[date(9999, 12, 31)] * 20]})
+    drafted = draft(table)
+    stay = Elapsed("discharge", 0, 30, since="admission", missing=True)
+    for schema in (drafted, drafted.declare(stay)):
+        (alarm,) = check_table(table, schema).alarms
+        assert "9999-12-31 on 20 rows" in alarm
+        stated = schema.declare(missing_codes={"discharge": ["9999-12-31"]})
+        assert not check_table(table, stated).alarms
 
 
 def test_numbers_under_a_name_of_codes_are_asked_about() -> None:

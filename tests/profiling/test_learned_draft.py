@@ -78,7 +78,7 @@ def test_the_head_says_what_is_taken_as_public() -> None:
     [
         ("a,b\n", "The table has no rows"),
         ("a:b:c\n1:2:3\n", "The table has one column.*commas, semicolons, tabs or bars"),
-        ("a,b\n1,2\n1,2\n", "all are empty, have one value, or identify single rows"),
+        ("a,b\n1,2\n1,2\n", "Column 1: all rows have the same value, .*Column 2: all rows"),
     ],
 )
 def test_a_table_that_cannot_be_drafted_says_why(tmp_path: Path, text: str, words: str) -> None:
@@ -135,8 +135,40 @@ def test_columns_of_one_value_are_left_out_with_the_reason() -> None:
     assert schema.ignore == ("year",)
     assert "'year' (all rows have the same value" in schema.remarks[""]
     assert schema.column("seen") == Learn("seen", "categorical")
-    with pytest.raises(SchemaError, match="have one value"):
+    with pytest.raises(SchemaError, match="the same value"):
         draft(pa.table({"year": [2013] * 40}))
+
+
+def test_lists_and_records_are_left_out_with_the_reason() -> None:
+    made = draft(pa.table({"labs": [[i] for i in range(300)], "sex": ["f", "m"] * 150}))
+    assert made.ignore == ("labs",)
+    assert "'labs' (its values are lists, records or others that are not single" in made.remarks[""]
+
+
+def test_whole_numbers_of_sixteen_digits_are_not_amounts() -> None:
+    cards = [10**15 + 37**2 * i for i in range(300)]
+    for values in (cards, [str(c) for c in cards]):
+        made = draft(pa.table({"card": values, "sex": ["f", "m"] * 150}))
+        assert made.ignore == ("card",)
+    assert one([c // 10 for c in cards])[0] == Learn("x", "integer")
+
+
+def test_usual_values_in_several_spellings_are_asked_about_as_spellings_first() -> None:
+    remark = one(["Ja", "JA", "Nein"] * 50)[1]
+    assert 'same = "case"' in remark
+    assert "by its definition" not in remark
+
+
+def test_a_table_without_a_column_to_draft_is_refused_with_the_reasons() -> None:
+    table = pa.table({"weight": ["71,5", "80,2"] * 50, "site": ["a"] * 100})
+    with pytest.raises(SchemaError) as caught:
+        draft(table)
+    assert "Column 1: numbers with commas: " in caught.value.message
+    assert "Column 2: all rows have the same value" in caught.value.message
+    assert caught.value.remedy.startswith("Choose another table. In Python or a schema file,")
+    many = pa.table({f"c{i}": ["a"] * 30 for i in range(13)})
+    with pytest.raises(SchemaError, match=r"Column 10: .*\. And 3 more columns\."):
+        draft(many)
 
 
 def test_free_text_and_identifiers_are_left_out() -> None:
@@ -178,6 +210,37 @@ def test_a_few_long_texts_on_many_rows_are_categories(
     assert ignored or schema.column("region") == Learn("region", "categorical")
 
 
+@pytest.mark.parametrize("day", ["%m/%d/%Y", "%Y-%m-%d"])
+@pytest.mark.parametrize(
+    ("time", "unit"),
+    [("%I:%M %p", "minute"), ("%I:%M:%S %p", "second"), ("%H:%M:%S.%f", "second")],
+)
+def test_times_of_twelve_hours_and_with_fractions_are_read(day: str, time: str, unit: str) -> None:
+    moments = [datetime(2021, 3, 5, 7, 30, 5) + timedelta(hours=29 * i) for i in range(300)]
+    table = pa.table({"at": [m.strftime(f"{day} {time}") for m in moments], "b": [1, 2, 3] * 100})
+    schema = draft(table)
+    form = None if f"{day} {time}" == "%Y-%m-%d %H:%M:%S.%f" else f"{day} {time}"
+    assert schema.column("at") == Learn("at", "timestamp", unit=unit, format=form)
+    hours = schema.encode(table).column("at.hour").tolist()
+    assert hours == [m.hour for m in moments]
+
+
+def test_dates_without_leading_zeros_are_read() -> None:
+    days = [date(2021, 1, 1) + timedelta(days=i) for i in range(300)]
+    column, remark = one([f"{d.year}-{d.month}-{d.day}" for d in days])
+    assert (column, remark) == (Learn("x", "date", format="%Y-%m-%d"), "")
+
+
+@pytest.mark.parametrize("sign", ["-", "/"])
+def test_dates_that_may_begin_with_a_year_of_two_digits_are_asked_about(sign: str) -> None:
+    days = [date(2020, 1, 1) + timedelta(days=i) for i in range(1300)]
+    column, remark = one([f"{d:%y{sign}%m{sign}%d}" for d in days])
+    assert column == Learn("x", "date", format=f"%d{sign}%m{sign}%y")
+    assert "Does the day come first" in remark
+    column, remark = one([f"{d:%y{sign}%m{sign}%d}" for d in [*days, date(1998, 5, 31)]])
+    assert column == Learn("x", "date", format=f"%y{sign}%m{sign}%d")
+
+
 @pytest.mark.parametrize("pattern", ["", "%d/%m/%Y", "%d.%m.%y"])
 @pytest.mark.parametrize(("time", "unit"), [("", ""), (" %H:%M", "minute")])
 def test_dates_keep_the_way_they_are_written(pattern: str, time: str, unit: str) -> None:
@@ -197,6 +260,21 @@ def test_dates_keep_the_way_they_are_written(pattern: str, time: str, unit: str)
     )
     assert schema.preflight(table).columns[0].unreadable == 0
     assert ("read as 1969 to 2068" in schema.remarks.get("at", "")) == ("%y" in pattern)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC"])
+def test_times_with_a_zone_by_type_are_asked_about_as_those_with_an_offset(zone: str) -> None:
+    local = [datetime(2020, 6, 1, 0, 30) + timedelta(days=i % 50) for i in range(200)]
+    column, remark = one(pa.array(local, pa.timestamp("us", zone)))
+    assert column == Learn("x", "timestamp", unit="minute")
+    assert "a time zone and are taken in UTC" in remark
+    assert "in UTC" not in one(local)[1]
+    assert (
+        "in UTC"
+        not in one(
+            pa.array([datetime(2020, 6, 1 + i % 9) for i in range(200)], pa.timestamp("us", "UTC"))
+        )[1]
+    )
 
 
 def test_missing_value_codes_are_still_asked_about() -> None:
@@ -242,6 +320,8 @@ def test_rare_texts_nearly_those_of_a_frequent_category_are_asked_about() -> Non
         '"Chirugie" = "Chirurgie", "Innere Med." = "Innere Medizin", "Kardoilogie" = "Kardiologie"'
     )
     assert f'same = ["case", {{{listed}}}]' in remark
+    assert "Then correct them in the table and draft anew." in remark
+    assert "every release holds these texts, so list only those that are known without" in remark
     assert "Geriatrie" not in remark
     assert one(["A01.3"] * 900 + ["A01.4"] * 9 + ["male"] * 300 + ["mule"] * 3)[1] == ""
 

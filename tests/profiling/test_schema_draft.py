@@ -131,7 +131,7 @@ def test_rare_texts_of_a_wide_column_do_not_enter() -> None:
 
 
 def test_no_usable_column_is_an_error() -> None:
-    with pytest.raises(SchemaError, match="by hand"):
+    with pytest.raises(SchemaError, match="Column 1: it has no values"):
         draft(pa.table({"x": pa.nulls(3)}))
 
 
@@ -318,6 +318,14 @@ def test_times_of_day_are_left_out_unless_they_are_few() -> None:
     assert made["seen"].kind == "categorical"
 
 
+def test_times_past_midnight_are_not_person_ids() -> None:
+    minutes = np.random.default_rng(0).integers(0, 1560, 1000)
+    frame = pa.table({"at": [f"{m // 60:02}:{m % 60:02}" for m in minutes], "x": ["a", "b"] * 500})
+    made = draft(frame)
+    assert (made.person, made.ignore) == (None, ("at",))
+    assert "times of day without a date" in made.remarks[""]
+
+
 def test_numbers_with_a_word_on_a_tenth_of_the_rows_are_numbers() -> None:
     ages = ["unknown" if i % 9 == 0 else str(18 + i % 70) for i in range(900)]
     (column,) = draft(pa.table({"years": ages})).columns
@@ -336,6 +344,17 @@ def test_numbers_with_a_word_on_a_tenth_of_the_rows_are_numbers() -> None:
         ([-1, 0, 1], (0, 0)),
         ([*range(18, 91), 999], (0, 1)),
         ([0, 50, 100, 150, 250], (0, 0)),
+        ([0, 1, 9], (0, 1)),
+        ([1, 2, 99], (0, 1)),
+        ([0, 1, 8, 9], (0, 2)),
+        ([1, 2, 3, 7, 8, 9], (0, 3)),
+        ([*range(101), 998, 999], (0, 2)),
+        ([*range(30), 77, 88, 99], (0, 3)),
+        ([-99, -98, *range(-20, 41)], (2, 0)),
+        ([0, 1, 4], (0, 0)),
+        ([1, 9], (0, 0)),
+        ([*range(11), 30, 31], (0, 0)),
+        ([*range(1, 10)], (0, 0)),
     ],
 )
 def test_a_mark_is_twice_as_far_out_as_other_values_are_apart(

@@ -17,9 +17,10 @@ import pytest
 from margrave.cli.main import run
 from margrave.data import StreamSource, read_table
 from margrave.errors import DataError, SchemaError
-from margrave.profiling import check_table
+from margrave.profiling import check_table, draft_schema
 from margrave.profiling.draft import draft as draft_either_way
 from margrave.schema import Categorical, Date, Integer, Ordered, Real, Schema, Timestamp
+from margrave.schema.person_check import PersonCheck
 from tests.cli.test_cli import ok
 
 draft = partial(draft_either_way, read=True)
@@ -88,6 +89,13 @@ def test_the_check_says_whose_rows_a_schema_overlooks(
     ).further
     once = visits().take(np.arange(0, 600, 2)).slice(0, 0)
     assert not check_table(once, overlooking).further
+
+
+def test_the_share_of_the_rows_that_count_is_said_plainly() -> None:
+    _, shares = PersonCheck.of(np.array([0, 0, 1])).lines("--unit add-remove-person:K")
+    start = "Share of the rows that count, by the most rows that a person keeps (--unit"
+    assert shares.startswith(start)
+    assert "66.67 % with 1, 100 % with 2" in shares
 
 
 def test_a_number_of_its_own_in_each_row_is_left_out_by_its_name() -> None:
@@ -204,6 +212,24 @@ def test_a_header_that_may_be_a_row_is_asked_about(
     assert "LOOK" not in ok(capsys, "schema", "draft", "t.csv")
 
 
+@pytest.mark.parametrize("head", ["Visits of 2024\nage;cost\n", "age^cost\n"])
+def test_a_header_of_one_field_above_rows_of_several_is_refused_with_the_likely_causes(
+    here: Path, head: str
+) -> None:
+    (here / "t.csv").write_text(head + "20;1,5\n30;2,5\n" * 50)
+    with pytest.raises(DataError, match=r"delete a title or comment .*semicolons"):
+        draft_schema("t.csv")
+
+
+@pytest.mark.parametrize("name", ["Weight\n(kg)", " ", "x" * 301])
+def test_a_name_that_no_schema_can_hold_is_refused_by_its_place(name: str) -> None:
+    with pytest.raises(
+        DataError, match="The name of column 2 of the table is blank, longer"
+    ) as caught:
+        draft(pa.table({"age": [1, 2, 3] * 50, name: [4, 5, 6] * 50}))
+    assert caught.value.remedy == "Rename it in the table."
+
+
 def test_a_name_among_its_own_values_is_asked_about() -> None:
     schema = draft(
         pa.table(
@@ -248,6 +274,24 @@ def test_dots_between_thousands_are_not_taken_for_decimals() -> None:
 
 def test_commas_among_points_are_told_as_commas() -> None:
     assert "'x' (numbers with commas" in column(["2,345.00", "12.50", "7"] * 20).remarks[""]
+
+
+@pytest.mark.parametrize("way", ["{}%", "{} kg", "{}kg", "{},5 mmol", "<{}", "$ {}", "{:,}"])
+def test_numbers_with_signs_are_left_out_with_the_reason(way: str) -> None:
+    values = [way.format(n).replace(",5 ", ".5 ").replace(",", " ") for n in range(0, 4000, 37)] * 5
+    made = draft_either_way(pa.table({"weight": values, "sex": ["f", "m", "m", "f", "f"] * 109}))
+    assert made.ignore == ("weight",)
+    assert "'weight' (numbers with a unit or another sign (kg, %, <)" in made.remarks[""]
+    schema = Schema([Integer("weight", 0, 4000, missing=True)], ignore=["sex"])
+    found = check_table(pa.table({"weight": values, "sex": values}), schema)
+    assert any("number with other signs (a unit, <, >, blanks" in a for a in found.alarms)
+
+
+@pytest.mark.parametrize("way", ["{} {}", "B{}{}", "{}{}W", "Ward {} {}"])
+def test_codes_with_signs_are_not_taken_for_numbers(way: str) -> None:
+    values = [way.format(100 + i % 40, 300 + i % 40) for i in range(800)]
+    made = draft_either_way(pa.table({"ward": values, "sex": ["f", "m"] * 400}))
+    assert "numbers with a unit" not in made.remarks[""]
 
 
 def test_dates_in_several_ways_are_not_listed_as_categories() -> None:

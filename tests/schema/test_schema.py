@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 
 from margrave.domain import Domain
 from margrave.errors import InputError, SchemaError
+from margrave.profiling.answers import DraftAnswer
+from margrave.profiling.answers import declared as declared_by
 from margrave.schema import (
     Boolean,
     Categorical,
@@ -26,6 +28,7 @@ from margrave.schema import (
     ColumnSource,
     Date,
     Integer,
+    Learn,
     Ordinal,
     Real,
     Schema,
@@ -217,8 +220,11 @@ TEXTS = {
         "[schema]\nversion = 1\n[columns]\n",
         r"unknown entry 'columns' \(line 3\).*\[\[column\]\]",
     ),
-    "schema is a value": ("schema = 3", "schema is not a table"),
-    "column is a table": ("[schema]\nversion = 1\n[column]\nname = 'a'\n", "not a list of tables"),
+    "schema is a value": ("schema = 3", "The entry schema is not a table"),
+    "column is a table": (
+        "[schema]\nversion = 1\n[column]\nname = 'a'\n",
+        "The entry column is not a list of tables",
+    ),
     "draft is text": (
         "[schema]\nversion = 1\ndraft = 'no'\n" + column()[21:],
         "draft is not true or false",
@@ -427,6 +433,38 @@ def test_arrays_and_series_are_lists_of_values(of: Any) -> None:
 
 def test_a_list_of_numbers_of_numpy_has_categories() -> None:
     assert Categorical("a", list(np.array([3, 1]))).categories == ("3", "1")
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [
+        ("integer", "9", "1"),
+        ("date", "2021-01-01", "2020-01-01"),
+        ("timestamp", "2021-01-01 08:00", "2020-01-01"),
+    ],
+)
+def test_answers_in_the_wrong_order_are_refused_in_the_words_of_the_questions(
+    kind: str, low: str, high: str
+) -> None:
+    answer = DraftAnswer("declare", low=low, high=high)
+    with pytest.raises(
+        SchemaError, match=r"'x': its lowest value is above its highest\. Exchange them"
+    ):
+        declared_by(Learn("x", kind), answer)
+
+
+@pytest.mark.parametrize(
+    ("unit", "last"), [("second", "23:59:59"), ("hour", "23:00:00"), ("day", "00:00:00")]
+)
+def test_a_date_as_the_highest_time_is_the_end_of_its_day(unit: str, last: str) -> None:
+    day = date(2020, 12, 31)
+    declared = Timestamp("seen", date(2020, 1, 1), day, unit=unit)  # type: ignore[arg-type]
+    answer = DraftAnswer("declare", low="2020-01-01", high="2020-12-31")
+    answered = declared_by(Learn("seen", "timestamp", unit=unit), answer)
+    for column in (declared, answered, Learn("seen", "timestamp", high=day, unit=unit)):
+        assert str(column.high) == f"2020-12-31 {last}"
+    frame = pa.table({"seen": ["2020-12-31 18:00", "2020-01-01"]})
+    assert Schema([declared]).preflight(frame).notes == ()
 
 
 def test_wrong_objects_are_schema_errors_too() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pytest
 
 from margrave.accounting import AddRemoveRow, Budget
 from margrave.data import read_table
+from margrave.data.raw_columns import RawColumns
 from margrave.errors import InputError, SchemaError
 from margrave.mechanisms import Independent
 from margrave.privacy import SeededRandomness, protect
@@ -23,9 +26,11 @@ from margrave.schema import (
     Boolean,
     Categorical,
     ColumnSource,
+    Date,
     Hour,
     Integer,
     Learn,
+    Ordinal,
     Real,
     Schema,
     Timestamp,
@@ -192,6 +197,95 @@ def test_a_release_holds_no_remark_of_a_draft(tmp_path: Path) -> None:
     assert b"CANARY" not in (tmp_path / "r.margrave").read_bytes()
     with zipfile.ZipFile(tmp_path / "r.margrave") as archive:
         assert all(b"CANARY" not in archive.read(name) for name in archive.namelist())
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "codes", "written", "missing"),
+    [
+        ("date", "%d.%m.%Y", ["1900-01-01"], ["01.01.1900", "1.1.1900", "05.05.2020"], [0, 1]),
+        ("date", "%d.%m.%Y", ["01.01.1900"], ["1.1.1900", "02.01.1900"], [0]),
+        ("timestamp", None, ["1900-01-01"], ["1900-01-01 00:00:00", "1900-01-02 00:00"], [0]),
+        ("timestamp", None, ["9999-12-31"], [datetime(9999, 12, 31, 23, 59), datetime.max], [0, 1]),
+        ("timestamp", None, ["1900-01-01 23:59"], ["1900-01-01 23:58", "1900-01-01 23:59"], [1]),
+    ],
+)
+def test_a_date_that_means_missing_equals_every_way_to_write_it(
+    kind: str, form: str | None, codes: list[str], written: list[Any], missing: list[int]
+) -> None:
+    first, last = datetime(1800, 1, 1), datetime(2100, 1, 1)
+    declared = (
+        Date("seen", first.date(), last.date(), format=form, missing=True)
+        if kind == "date"
+        else Timestamp("seen", first, last, missing=True)
+    )
+    parts = [] if kind == "date" else [Hour("seen.hour", "seen")]
+    frame = pa.table({"seen": written})
+    for column in (declared, Learn("seen", kind, format=form)):
+        schema = Schema([column, *parts], sources={"seen": ColumnSource(missing_codes=codes)})
+        for own, read in zip(schema.columns, schema.encode(frame).values, strict=True):
+            assert np.flatnonzero(read == own.size - 1).tolist() == missing
+    points = RawColumns.of(frame, schema).points["seen"]
+    assert np.flatnonzero(np.isnan(points)).tolist() == missing
+
+
+@pytest.mark.parametrize(
+    ("column", "code"),
+    [
+        (Date("seen", date(1900, 1, 1), date(2020, 1, 1), format="%d.%m.%Y", missing=True), "01.01.1900"),
+        (Timestamp("seen", datetime(1900, 1, 1, 8), datetime(2020, 1, 1), missing=True), "1900-01-01"),
+        (Learn("seen", "timestamp", high=datetime(2020, 1, 1)), "2020-01-01"),
+    ],
+)  # fmt: skip
+def test_a_bound_that_is_a_missing_code_however_it_is_written_is_refused(
+    column: Any, code: str
+) -> None:
+    with pytest.raises(SchemaError, match=r"Column 'seen': its .* is one of its missing_codes"):
+        Schema([column], sources={"seen": ColumnSource(missing_codes=[code])})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([Decimal(-9), Decimal(5)], pa.decimal128(10, 0)),
+        pa.array(["-9", "5"], pa.string_view()),
+        pa.array(["-9", "5"]).dictionary_encode(),
+        pa.RunEndEncodedArray.from_arrays([1, 2], [-9, 5]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_missing_codes_of_a_column_to_learn_are_read_in_every_type(values: pa.Array) -> None:
+    schema = Schema([Learn("age", "integer")], sources={"age": ColumnSource(missing_codes=["-9"])})
+    points = RawColumns.of(pa.table({"age": values}), schema).points["age"]
+    assert np.isnan(points).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("code", "listed", "values", "missing"),
+    [
+        ("9", ["09", "10"], ["09", "9", "9.0", "10"], [1, 2]),
+        ("09", ["9", "10"], ["09", "9", "10"], [0]),
+        ("09", ["08", "10"], [9, 8, 10], [0]),  # as pandas reads 09
+    ],
+)
+def test_a_category_is_not_the_missing_code_of_the_same_number(
+    code: str, listed: list[str], values: list[Any], missing: list[int]
+) -> None:
+    frame = pa.table({"ward": values})
+    columns = [Categorical("ward", listed, missing=True), Ordinal("ward", listed, missing=True)]
+    for column in columns:
+        schema = Schema([column], sources={"ward": ColumnSource(missing_codes=[code])})
+        read, check = schema.read(frame)
+        assert np.flatnonzero(read.column("ward") == 2).tolist() == missing
+        assert check.columns[0].empty == len(missing)
+
+
+def test_a_text_with_leading_zeros_is_learned_beside_a_missing_code_of_the_same_number() -> None:
+    sources = {"ward": ColumnSource(missing_codes=["9"])}
+    raw = RawColumns.of(
+        pa.table({"ward": ["09", "9", "9.0"]}),
+        Schema([Learn("ward", "categorical")], sources=sources),
+    )
+    assert raw.texts["ward"].to_pylist() == ["09", None, None]
 
 
 def test_missing_codes_count_as_missing_whatever_the_policy() -> None:

@@ -308,7 +308,7 @@ def test_the_check_is_of_the_file_as_it_is(studio: Studio, tmp_path: Path) -> No
     studio.to_confirm()
     assert not studio.wait(studio.project.check)["passed"]
     page = studio.get("/confirm/check").text
-    assert "On the page Columns, widen what is stated" in page
+    assert "or choose what becomes of values outside." in page
     assert "outside = " not in page
     table = tmp_path / "visits.csv"
     table.write_text(table.read_text().replace("314159265", "7"))

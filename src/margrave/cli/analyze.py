@@ -13,7 +13,7 @@ from margrave.cli.analyze_commands import (
     SHARED,
     AnalysisRequest,
     answers,
-    raise_faults,
+    first_fault,
     request_of,
     show,
     show_several,
@@ -26,7 +26,7 @@ from margrave.cli.options import (
     release_size_option,
 )
 from margrave.cli.output import check_outputs
-from margrave.cli.terminal import echo
+from margrave.cli.terminal import echo, facts_of
 from margrave.cli.usage import Commands, usage_words
 from margrave.errors import InputError, did_you_mean
 from margrave.inference.names import other_words
@@ -151,9 +151,9 @@ def compared(command: Command) -> Command:
 @compared
 @by_option
 @click.argument("column", metavar="COLUMN")
-def mean_command(**options: Any) -> None:
+def mean_command(**options: Any) -> int:
     """Estimate the mean of COLUMN."""
-    run_one("mean", options)
+    return run_one("mean", options)
 
 
 @analyze_command.command("proportion")
@@ -164,9 +164,9 @@ def mean_command(**options: Any) -> None:
 @missing_option
 @click.argument("column", metavar="COLUMN")
 @value_argument
-def proportion_command(**options: Any) -> None:
+def proportion_command(**options: Any) -> int:
     """Estimate the share of records whose COLUMN is VALUE, among those that have a value."""
-    run_one("proportion", options)
+    return run_one("proportion", options)
 
 
 @analyze_command.command("quantile")
@@ -176,9 +176,9 @@ def proportion_command(**options: Any) -> None:
 @by_option
 @click.argument("column", metavar="COLUMN")
 @click.argument("p", metavar="P", type=float)
-def quantile_command(**options: Any) -> None:
+def quantile_command(**options: Any) -> int:
     """Estimate the P-quantile of COLUMN: 0.5 is the median."""
-    run_one("quantile", options)
+    return run_one("quantile", options)
 
 
 @analyze_command.command("total")
@@ -187,9 +187,9 @@ def quantile_command(**options: Any) -> None:
 @compared
 @by_option
 @click.argument("column", metavar="COLUMN")
-def total_command(**options: Any) -> None:
+def total_command(**options: Any) -> int:
     """Estimate the total of COLUMN over all records."""
-    run_one("total", options)
+    return run_one("total", options)
 
 
 @analyze_command.command("count")
@@ -200,9 +200,9 @@ def total_command(**options: Any) -> None:
 @missing_option
 @click.argument("column", metavar="COLUMN")
 @value_argument
-def count_command(**options: Any) -> None:
+def count_command(**options: Any) -> int:
     """Estimate the number of records with VALUE in COLUMN."""
-    run_one("count", options)
+    return run_one("count", options)
 
 
 @analyze_command.command("correlation")
@@ -210,9 +210,9 @@ def count_command(**options: Any) -> None:
 @plotted
 @click.argument("x", metavar="COLUMN")
 @click.argument("y", metavar="COLUMN")
-def correlation_command(**options: Any) -> None:
+def correlation_command(**options: Any) -> int:
     """Estimate the correlation of two columns of numbers."""
-    run_one("correlation", options)
+    return run_one("correlation", options)
 
 
 @analyze_command.command("ols")
@@ -221,9 +221,9 @@ def correlation_command(**options: Any) -> None:
 @compared
 @click.argument("formula", metavar="FORMULA")
 @robust_option
-def ols_command(**options: Any) -> None:
+def ols_command(**options: Any) -> int:
     """Fit a linear regression by FORMULA, such as "hours ~ age + C(sex)"."""
-    run_one("ols", options)
+    return run_one("ols", options)
 
 
 @analyze_command.command("logistic")
@@ -235,9 +235,9 @@ def ols_command(**options: Any) -> None:
     "--success", default=None, metavar="VALUE", help="The value of the outcome that counts as 1."
 )
 @robust_option
-def logistic_command(**options: Any) -> None:
+def logistic_command(**options: Any) -> int:
     """Fit a logistic regression by FORMULA, such as "smokes ~ age + C(sex)" or "age > 65 ~ C(sex)"."""
-    run_one("logistic", options)
+    return run_one("logistic", options)
 
 
 @analyze_command.command("several")
@@ -249,17 +249,21 @@ def several_command(
     where: tuple[str, ...],
     as_json: bool,
     **options: Any,
-) -> None:
+) -> int:
     """Run several analyses of the same data sets, each in quotes: "mean stay --by ward" "ols 'stay
     ~ age'".
     """
     requests = [read(text, release_path, where) for text in analyses]
     answered = answers(release_path, requests, quiet=as_json, **options)
+    fault = first_fault(answered)
     if as_json:
-        echo_json({"analyses": [{"analysis": a.request.title, **a.to_dict()} for a in answered]})
-    else:
-        show_several(answered)
-    raise_faults(answered)
+        found = [{"analysis": a.request.title, **a.to_dict()} for a in answered]
+        echo_json({"analyses": found, **facts_of(fault)})
+        return 0 if fault is None else fault.exit_code
+    show_several(answered)
+    if fault is not None:
+        raise fault
+    return 0
 
 
 def read(text: str, release_path: str, where: tuple[str, ...] = ()) -> AnalysisRequest:
@@ -288,20 +292,22 @@ def read(text: str, release_path: str, where: tuple[str, ...] = ()) -> AnalysisR
     except click.UsageError as error:
         wrong, remedy = usage_words(error)
         raise InputError(
-            f"{text!r} is not an analysis: {wrong}", remedy=remedy or "Correct it."
+            f"{text!r} is not an analysis: {wrong}",
+            remedy=f"{(remedy or 'Correct it.').replace(' RELEASE', '')} Put each analysis in quotes.",
         ) from None
+    flags = {p.name: max(p.opts, key=len) for p in command.params}
     for name in SHARED[1:]:
         if context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT):
             raise InputError(
-                f"{text!r} has --{name.replace('_', '-')}, which is for all analyses or for one alone.",
+                f"{text!r} has {flags[name]}, which is for all analyses or for one alone.",
                 remedy="Give it outside of the quotes, or analyze by itself.",
             )
     own = {k: v for k, v in context.params.items() if k not in SHARED}
     return request_of(words[0], own, text, where)
 
 
-def run_one(name: str, options: dict[str, Any]) -> None:
-    """Run one analysis, print it, and write its plot. Nothing is spent."""
+def run_one(name: str, options: dict[str, Any]) -> int:
+    """Run one analysis, print it, write its plot, and return the exit code. Nothing is spent."""
     request = request_of(name, {k: options.pop(k) for k in list(options) if k not in SHARED})
     release_path, plot, overwrite, as_json = (
         options.pop(k) for k in ("release_path", "plot", "overwrite", "as_json")
@@ -313,9 +319,11 @@ def run_one(name: str, options: dict[str, Any]) -> None:
     if plot is not None:
         answer.found.plot(plot, overwrite=overwrite)
     if as_json:
-        echo_json({**answer.to_dict(), "plot": plot})
-    else:
-        show(answer)
-        if plot is not None:
-            echo(f"Plot: {plot}")
-    raise_faults([answer])
+        echo_json({**answer.to_dict(), "plot": plot, **facts_of(answer.fault)})
+        return 0 if answer.fault is None else answer.fault.exit_code
+    show(answer)
+    if plot is not None:
+        echo(f"Plot: {plot}")
+    if answer.fault is not None:
+        raise answer.fault
+    return 0

@@ -10,6 +10,7 @@ from typing import Any, cast
 from margrave.cli.output import console, escape
 from margrave.cli.where import conditions
 from margrave.errors import InputError
+from margrave.formula import spelled
 from margrave.inference import (
     OLS,
     Analysis,
@@ -126,6 +127,12 @@ def request_of(
     name: str, own: Mapping[str, Any], title: str = "", where: Sequence[str] = ()
 ) -> AnalysisRequest:
     """Return the analysis of a command with its options; its own conditions override ``where``."""
+    for a, b in own.get("contrasts", ()):
+        if spelled(a) == spelled(b):
+            raise InputError(
+                f"--contrast subtracts {a!r} from itself, which is 0.",
+                remedy="Name two different estimates.",
+            )
     # Options of single commands that are not parameters of an estimand.
     besides = ("tests", "contrasts", "where")
     fit: Any = ESTIMANDS[name](**{k: v for k, v in own.items() if k not in besides})
@@ -169,11 +176,9 @@ def answers(
     return [AnalysisAnswer.of(r, f) for r, f in zip(requests, found, strict=True)]
 
 
-def raise_faults(answered: Sequence[AnalysisAnswer]) -> None:
-    """Raise the first error of a test or contrast, once the estimates are printed."""
-    for answer in answered:
-        if answer.fault is not None:
-            raise answer.fault
+def first_fault(answered: Sequence[AnalysisAnswer]) -> InputError | None:
+    """Return the first error of a test or contrast; None if there is none."""
+    return next((answer.fault for answer in answered if answer.fault is not None), None)
 
 
 def show(answer: AnalysisAnswer) -> None:

@@ -71,7 +71,9 @@ from margrave.schema import Schema
     "--test", "test_path", metavar="FILE", help="Real rows held out, to test that prediction on."
 )
 @click.option(
-    "--regression", is_flag=True, help="The target is a number: the mean squared error, in codes."
+    "--regression",
+    is_flag=True,
+    help="With --target, a number: the mean squared error, in squared codes.",
 )
 @click.option(
     "--report",
@@ -115,13 +117,28 @@ def evaluate_command(
         }
         check_outputs({"--report": report}, overwrite=overwrite, inputs=inputs)
         check_apart(report, overwrite=overwrite, option="--report")
+    if (target is None) != (test_path is None):
+        raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
+    if regression and target is None:
+        raise InputError(
+            "--regression is about the target, and there is none.",
+            remedy="Give --target and --test, or leave --regression out.",
+        )
+    if rows == 0:
+        raise InputError(
+            "--rows is 0, so there would be nothing to compare.",
+            remedy="Give at least 1, or leave --rows out.",
+        )
     release = _release(synthetic, rows, seed, max_release_mb)
     schema = _schema(schema_path, release, real)
     wanted = parse_workload(workload, schema.domain)
-    if (target is None) != (test_path is None):
-        raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
     if target is not None:
         schema.domain.index(target)
+        if regression and schema.column(target).kind == "categorical":
+            raise InputError(
+                f"--target names {target!r}, whose categories have no order, and --regression needs a number.",
+                remedy="Leave --regression out.",
+            )
     if release is not None and seed is None:
         seed = secrets.randbits(63)  # all measures are of the same records
     other = synthetic if release is None else release
@@ -149,10 +166,7 @@ def evaluate_command(
     else:
         show_evaluation(found)
         if further is not None:
-            console().print()
-            console().print(
-                facts_table("Measures for ordered codes (0 is identical)", _lines(further))
-            )
+            show_geometry(further, target, regression=regression, pairs=bool(found.two_way))
 
 
 def _release(
@@ -178,19 +192,29 @@ def _schema(path: str | None, release: Release | None, real: str) -> Schema:
     return common
 
 
-def _lines(found: GeometryErrors) -> list[tuple[str, str]]:
+def show_geometry(
+    found: GeometryErrors, target: str | None, *, regression: bool, pairs: bool
+) -> None:
+    """Print the measures for ordered codes. ``pairs``: there are pairs of columns."""
     lines = [
-        ("covariances", f"{found.covariance:.3g} of their norm"),
-        ("random boxes", f"{found.counting:.3g} of their rows"),
-        ("random half-spaces", f"{found.thresholding:.3g} of their rows"),
-        ("SW1 of pairs", f"{found.sliced_wasserstein:.3g} on average, columns from 0 to 1"),
-        ("L1 of pairs", f"{found.two_way_l1:.4f} on average (0 to 2)"),
+        ("covariances", f"{found.covariance:.3g} of the norm of the synthetic rows' covariances"),
+        ("random boxes", f"{found.counting:.3g} of the real rows in them"),
+        ("random half-spaces", f"{found.thresholding:.3g} of the real rows in them"),
     ]
-    return (
-        lines
-        if found.downstream is None
-        else [*lines, ("prediction", f"{found.downstream:.4f} test error")]
-    )
+    if pairs:
+        lines += [
+            ("SW1 of pairs", f"{found.sliced_wasserstein:.3g} on average, columns from 0 to 1"),
+            ("L1 of pairs", f"{found.two_way_l1:.4f} on average (0 to 2)"),
+        ]
+    out = console()
+    out.print()
+    out.print(facts_table("Measures for ordered codes (0 for identical tables)", lines))
+    if found.downstream is not None:
+        error = ("misclassified", f"{found.downstream:.4f} of the test rows (0 to 1)")
+        if regression:
+            error = ("mean squared error", f"{found.downstream:.4f} in squared codes")
+        out.print()
+        out.print(facts_table(f"Prediction of {target}, trained on the synthetic rows", [error]))
 
 
 def _numbers(found: Sequence[NumberSummary]) -> Table:
@@ -232,7 +256,11 @@ def show_evaluation(found: Evaluation) -> None:
                 ),
                 ("equivalent sample size", found.equivalent_sample_size()),
                 ("one-way", f"{found.mean_one_way:.4f} mean total variation (0 to 1)"),
-                ("two-way", f"{found.mean_two_way:.4f} mean total variation (0 to 1)"),
+                *(
+                    [("two-way", f"{found.mean_two_way:.4f} mean total variation (0 to 1)")]
+                    if found.two_way
+                    else []
+                ),
             ],
         )
     )

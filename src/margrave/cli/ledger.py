@@ -138,10 +138,17 @@ def verify_command(
     accounts = {path: Release.load(path, max_mb=max_release_mb).account for path in releases}
     findings = Ledger(file).verify(accounts)
     if findings:
+        alone = [path for path in findings if accounts[path].ledger is None]
+        what = "contradicts" if len(alone) < len(findings) else "has no lines of"
+        remedies = (
+            "Restore the ledger that these releases were made under."
+            * (len(alone) < len(findings)),
+            f"Leave out what was made without a ledger: {', '.join(alone)}." * bool(alone),
+        )
         raise LedgerError(
-            f"{file} contradicts {counted(len(findings), 'release')}."
+            f"{file} {what} {counted(len(findings), 'release')}."
             + "".join(f"\n{path}: {sentence}" for path, sentence in findings.items()),
-            remedy="\nRestore the ledger that these releases were made under.",
+            remedy=" ".join(filter(None, remedies)),
         )
     if as_json:
         echo_json({"ledger": Ledger(file).identity(), "releases": list(releases)})

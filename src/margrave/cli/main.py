@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from margrave._version import __version__
-from margrave.cli.terminal import echo, json_text
+from margrave.cli.terminal import echo, error_facts, json_text
 from margrave.cli.usage import Commands, usage_words
 from margrave.error_sanitizer import InternalError
 from margrave.errors import BinWarning, MargraveError, PersonWarning, RefitWarning
@@ -167,7 +167,7 @@ def alarms_on_stderr() -> Iterator[None]:
 
 def _complain(message: str, remedy: str | None, code: int, as_json: bool) -> int:
     if as_json:
-        echo(json_text({"error": message, "remedy": remedy, "exit_code": code}))
+        echo(json_text(error_facts(message, remedy, code)))
     else:
         echo(f"Error: {message if remedy is None else f'{message} {remedy}'}", err=True)
     return code

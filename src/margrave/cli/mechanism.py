@@ -58,8 +58,8 @@ def fraction(text: str) -> Fraction:
     """Return an exact fraction: 0.9 or 9/10."""
     try:
         return Fraction(text)
-    except ZeroDivisionError:
-        raise ValueError("It divides by zero.") from None
+    except (ValueError, ZeroDivisionError):
+        raise click.BadParameter(f"{text!r} is not a number.") from None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Notes before a run: ledgers that lie beside it, and columns that are likely not to be learned."""
+"""Notes before a run: ledgers that lie beside it, and columns that may be a person ID column."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from margrave._card import listed
 from margrave._io import files_of, is_own
 from margrave.cli.terminal import echo
 from margrave.progress import Callback
+from margrave.schema import Schema
+from margrave.schema.alarms import Alarm
+from margrave.schema.person_names import names_a_key, names_one_person
+from margrave.schema.toml_text import string
+from margrave.schema.validation import LOOK
 
 
 def ledger_note(files: Mapping[str, str | None]) -> str:
@@ -40,6 +45,32 @@ def ledger_note(files: Mapping[str, str | None]) -> str:
         f"This run is not charged to a ledger, and there is one in {first}. If it has a cap for these rows or persons,"
         f" stop, and give --ledger {first} --dataset NAME; margrave ledger show {first} lists the names."
     )
+
+
+def warn_of_persons(schema: Schema) -> None:
+    """Print a warning if the schema names no person ID column, and a column's name suggests one. Reads no row.
+
+    ``schema check`` prints the same warning after a look at the rows. A draft from the rows has its own questions.
+    """
+    if schema.person is not None or schema.from_draft:
+        return
+    ignored = {name: names_one_person(name) for name in schema.ignore}
+    synthesized = {column.name: names_a_key(column.name) for column in schema.columns}
+    suggested = [name for name, suggests in {**ignored, **synthesized}.items() if suggests]
+    open_ = [name for name in suggested if f"person: {name}" not in schema.accepted]
+    if not open_:
+        return
+    name = min(open_, key=lambda n: not names_a_key(n))
+    what, remedy = (
+        ("ignored", "take it out of ignore")
+        if name in ignored
+        else ("synthesized", "take its [[column]] out")
+    )
+    words = (
+        f"Column {name!r} is {what}, and its name suggests that it says whose row it is. If so, {remedy}, and write"
+        f" person = {string(name)} in [schema]: without it a run protects single rows, and no persons."
+    )
+    echo(f"{LOOK} {Alarm(f'person: {name}', words)}", err=True)
 
 
 def after_notes(notes: Iterable[str], progress: Callback) -> Callback:

@@ -68,6 +68,12 @@ def numbers_command(
         raise InputError("--rows is negative.", remedy="Ask for 0 or more.")
     release = Release.load(release_path, max_mb=max_release_mb)
     names = None if columns is None else [n.strip() for n in columns.split(",") if n.strip()]
+    if names is not None and not set(names) - {by}:
+        other = "" if by is None else f" besides {by!r}, whose values are the groups"
+        raise InputError(
+            f"--columns names no column{other}.",
+            remedy="Name at least one, or leave --columns out.",
+        )
     wanted = (
         release.schema.domain.attributes if names is None else release.schema.domain.clique(names)
     )

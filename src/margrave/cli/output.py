@@ -27,7 +27,7 @@ def check_named(outputs: Mapping[str, str | None], rows: int | None) -> None:
             remedy="Name at least one: -o rows.parquet, --release release.margrave, --report report.html.",
         )
     if rows is not None and rows < 0:
-        raise InputError(f"--rows is {rows}.", remedy="It is at least 0.")
+        raise InputError(f"--rows is {rows}.", remedy="Give at least 0.")
     if rows == 0 and outputs["-o"] is not None:
         raise InputError(
             "--rows is 0, so -o would hold no row and the budget be spent for nothing.",
@@ -54,7 +54,7 @@ def check_outputs(
         if path is None:
             continue
         for name, read in (inputs or {}).items():
-            if read is not None and is_part_of(path, read):
+            if read and is_part_of(path, read):
                 raise InputError(
                     f"{option} and {name} name the same file ({path}), which would be lost.",
                     remedy="Name another output; --overwrite is for outputs of earlier runs.",

@@ -21,6 +21,7 @@ from margrave.cli.mechanism import (
     public_of,
     public_options,
 )
+from margrave.cli.notes import warn_of_persons
 from margrave.cli.options import (
     budget_options,
     echo_json,
@@ -121,6 +122,7 @@ def plan_command(
         allow_large_delta=allow_large_delta,
         purposes=purposes,
     )
+    warn_of_persons(schema)
     made = run.plan(expected_rows, workload=wanted)
     if note := rows_to_learn(schema, budget, protected, rows):
         echo(f"Note: {note}", err=True)

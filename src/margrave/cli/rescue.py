@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from margrave._io import is_part_of
+from margrave._io import check_output, is_part_of
 from margrave.accounting.journal import holds_answers
 from margrave.cli.terminal import echo
 from margrave.errors import InputError, MargraveError, UnfinishedError, UnlearnableError
@@ -171,13 +171,13 @@ def journal_of(
     """Return where the journal of a run is kept: if none is named, beside the first output.
 
     Raises:
-        InputError: It is another file of the run, or part of one.
+        InputError: It is another file of the run, or part of one, or it cannot be made.
     """
     named = journal is not None
     if journal is None:
         journal = f"{first_of(outputs)}{JOURNAL_ENDING}"
     for option, path in {**outputs, **inputs}.items():
-        if path is None or not is_part_of(journal, path):
+        if not path or not is_part_of(journal, path):
             continue
         if named:
             raise InputError(f"--journal and {option} name the same file.", remedy="Name two.")
@@ -185,6 +185,8 @@ def journal_of(
             f"The journal of this run, {journal}, would be part of {option}, which is {path}.",
             remedy="Write the outputs elsewhere, or give the journal another place: --journal FILE.",
         )
+    if named and not Path(journal).exists():
+        check_output(journal, overwrite=False)
     return journal
 
 

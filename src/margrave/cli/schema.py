@@ -19,7 +19,7 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.schema_forms import export_command, grammar_command, import_command
-from margrave.cli.terminal import echo
+from margrave.cli.terminal import echo, facts_of
 from margrave.cli.usage import Commands
 from margrave.codebooks import has_labels
 from margrave.errors import DataError
@@ -140,27 +140,26 @@ def of_command(
 @click.argument("file", metavar="FILE")
 @schema_option
 @json_option
-def check_command(file: str, schema_path: str, as_json: bool) -> None:
+def check_command(file: str, schema_path: str, as_json: bool) -> int:
     """Count the values of FILE that lie outside the schema. NOT PRIVATE: for the custodian alone. Spends nothing."""
     not_private = "NOT PRIVATE: counted from the rows, for the custodian alone."
     schema = load_schema(schema_path, confirmed=False, table=file)
     found = check_table(file, schema)
     echo(not_private, err=True)
-    if as_json:
-        echo_json(
-            {
-                "warning": not_private,
-                "passed": found.passed,
-                "alarms": found.alarms,
-                **asdict(found),
-            }
-        )
-    else:
-        _show(found, draft=schema.draft)
+    error = None
     if not found.passed:
-        raise DataError(
+        error = DataError(
             "The table does not pass the schema.", remedy="See above; nothing was spent."
         )
+    if as_json:
+        sentences = {name: getattr(found, name) for name in ("alarms", "notes", "refusals")}
+        facts = {"warning": not_private, "passed": found.passed, **sentences, **asdict(found)}
+        echo_json({**facts, **facts_of(error)})
+        return 0 if error is None else error.exit_code
+    _show(found, draft=schema.draft)
+    if error is not None:
+        raise error
+    return 0
 
 
 def _show(found: Preflight, *, draft: bool) -> None:

@@ -22,7 +22,7 @@ from margrave.cli.mechanism import (
     public_of,
     public_options,
 )
-from margrave.cli.notes import after_notes, ledger_note
+from margrave.cli.notes import after_notes, ledger_note, warn_of_persons
 from margrave.cli.numbers import show_headlines
 from margrave.cli.options import (
     books_options,
@@ -241,6 +241,7 @@ def synthesize_command(
         unlearnable=unlearnable,
         purposes=purposes,
     )
+    warn_of_persons(schema)
     for sentence in open_ended(purposes_of(purposes, schema.domain), schema.to_learn):
         echo(f"Note: {sentence}", err=True)
     keeper = Keeper(outputs, journal, overwrite=overwrite, replaces_release=bool(replaced))

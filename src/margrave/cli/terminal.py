@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import click
+
+from margrave.errors import MargraveError
 
 #: Characters that steer a terminal or turn text around: all controls, line separators, surrogates, and marks of
 #: direction.
@@ -34,6 +37,16 @@ def _escaped(match: re.Match[str]) -> str:
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines without steering characters."""
     click.echo(visible(text, STEERING_IN_LINES), err=err, nl=nl)
+
+
+def error_facts(message: str, remedy: str | None, code: int) -> dict[str, Any]:
+    """Return an error as plain data, for ``--json``."""
+    return {"error": message, "remedy": remedy, "exit_code": code}
+
+
+def facts_of(error: MargraveError | None) -> dict[str, Any]:
+    """Return an error as plain data beside the result that it is about; none for None."""
+    return {} if error is None else error_facts(error.message, error.remedy, error.exit_code)
 
 
 def json_text(value: object) -> str:

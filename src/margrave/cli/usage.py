@@ -35,6 +35,11 @@ class Commands(click.Group):
 def usage_words(error: click.ClickException) -> tuple[str, str | None]:
     """Return what is wrong with a command line, and what to write instead."""
     context = getattr(error, "ctx", None)
+    if isinstance(error, click.BadOptionUsage):
+        name, wrong = error.option_name, error.format_message()
+        if "does not take" in wrong:
+            return wrong, f"Write {name} alone."
+        return wrong, f"Write {'them' if 'arguments' in wrong else 'it'} behind {name}."
     if context is None:
         return error.format_message(), None
     parameter = getattr(error, "param", None)
@@ -59,11 +64,16 @@ def usage_words(error: click.ClickException) -> tuple[str, str | None]:
 
 def _for_extra(words: str, context: click.Context) -> str:
     """Return what the words may have been meant for that no option or argument took."""
-    options = {flag: p.type.name for p in context.command.get_params(context) for flag in p.opts}
+    parameters = context.command.get_params(context)
+    arguments = [p.make_metavar(context) for p in parameters if isinstance(p, click.Argument)]
+    if not arguments:
+        return f"Leave it out, or put a text with blanks in quotes: {context.command_path} takes options alone."
+    options = {flag: p.type.name for p in parameters for flag in p.opts}
     if words.endswith(".toml") and "--schema" in options:
         return f"Name the schema after --schema: --schema {words}."
     if options.get("--columns") != "text":
-        return "Put a text with blanks in quotes."
+        pattern = ", or a pattern of files," if "FILE" in arguments else ""
+        return f"Put a text with blanks{pattern} in quotes."
     by = "--by takes one column. " if "--by" in options else ""
     return f"{by}Name the columns to show after --columns: --columns {','.join(words.split())}."
 
@@ -72,18 +82,22 @@ def _bad_value(
     message: str, parameter: click.Parameter, context: click.Context
 ) -> tuple[str, str | None]:
     flag = _flag(parameter, context)
-    quoted = re.match(r"'(.*)' is not ", message, re.DOTALL)
+    quoted = re.match(r"'(.*)' (is|does) not ", message, re.DOTALL)
     value = quoted[1] if quoted else ""
     if isinstance(parameter.type, click.Choice):
         known = [str(choice) for choice in parameter.type.choices]
         remedy = f"{did_you_mean(value, known)}It is one of: {', '.join(known)}."
         return f"{flag} is {value[:60]!r}.", remedy
+    if isinstance(parameter.type, click.DateTime):
+        return f"{flag} is {value[:60]!r}, which is not a day.", "Write it so: 2026-01-31."
     remedies = {
+        "fraction": f"{flag} is {value[:60]!r}, which is not a number.",
         "float": f"{flag} is {value[:60]!r}, which is not a number.",
         "integer": f"{flag} is {value[:60]!r}, which is not a whole number.",
     }
     if parameter.type.name in remedies:
-        example = "0.5, with a decimal point" if parameter.type.name == "float" else "10"
+        examples = {"float": "0.5, with a decimal point", "fraction": "0.5 or 1/2"}
+        example = examples.get(parameter.type.name, "10")
         return remedies[parameter.type.name], f"Give a number such as {example}."
     return f"{flag}: {message}", f"See {context.command_path} --help."
 

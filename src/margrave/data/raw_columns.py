@@ -38,7 +38,7 @@ class RawColumns:
         for column in schema.to_learn:
             source, pieces = schema.sources.get(column.name), found[column.name]
             if source is not None and column.of != Elapsed.kind:  # whose codes are of dates
-                pieces = [without_missing_codes(piece, source.missing_codes) for piece in pieces]
+                pieces = [without_missing_codes(column, p, source.missing_codes) for p in pieces]
             if column.is_number:
                 read = [column.points(piece) for piece in pieces]
                 points[column.name] = np.concatenate([np.empty(0), *read])

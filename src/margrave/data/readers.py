@@ -54,7 +54,7 @@ class File:
         except MemoryLimitError:
             failure = _too_large(self.path)
         except Exception as error:  # a damaged file makes the engine raise whatever it has
-            failure = _told(self.path, str(error))
+            failure = _told(self.path, str(error), single=len(self.columns) == 1)
         raise failure  # out here, so that the engine's error, which quotes rows, does not hang on it
 
     def rows(self) -> int | None:
@@ -270,7 +270,9 @@ def _named(path: Path, columns: Sequence[str], remedy: str = HEADERLESS) -> tupl
         seen[name.lower()] = i
     if not columns:
         raise DataError(
-            f"The header of {path} cannot be read.", remedy="Its first line must name the columns."
+            f"The header of {path} cannot be read.",
+            remedy="Its first line must name the columns, without a line break in a name and with every quote closed,"
+            " and must end in LF or CR LF.",
         )
     return tuple(columns)
 
@@ -309,7 +311,7 @@ def _too_large(path: Path) -> DataError:
     )
 
 
-def _told(path: Path, message: str) -> DataError:
+def _told(path: Path, message: str, *, single: bool = False) -> DataError:
     found = re.search(r"CSV Error on Line: (\d+)", message)
     line = int(found[1]) if found else None
     if "unicode" in message.lower() or "utf-8" in message.partition("\n")[0].lower():
@@ -322,7 +324,10 @@ def _told(path: Path, message: str) -> DataError:
     if "Expected Number of Columns" in message:
         return DataError(
             f"{path}: {where} does not have as many fields as the header.",
-            remedy="Complete it; a field that contains the separator or a line break must be quoted.",
+            remedy="The header is a single field: delete a title or comment above the names, or write the file"
+            " with commas, semicolons, tabs or bars between the fields."
+            if single
+            else "Complete it; a field that contains the separator or a line break must be quoted.",
         )
     if "quote" in message.partition("Possible")[0]:
         return _unclosed(path, where)

@@ -115,7 +115,7 @@ class Evaluation:
 
     @property
     def mean_two_way(self) -> float:
-        """The mean total variation over pairs of columns."""
+        """The mean total variation over pairs of columns; 0 if there are no pairs."""
         return float(np.mean(list(self.two_way.values()))) if self.two_way else 0.0
 
     def equivalent_sample_size(self) -> str:
@@ -143,7 +143,7 @@ class Evaluation:
             "matching_subsample": {"rows": self.matching_rows, "share": self.matching_share},
             "total_variation": {
                 "one_way_mean": self.mean_one_way,
-                "two_way_mean": self.mean_two_way,
+                "two_way_mean": self.mean_two_way if self.two_way else None,
             },
             "columns": [vars(c) for c in self.columns],
             "numbers": [n.to_dict() for n in self.numbers],
@@ -171,7 +171,11 @@ class Evaluation:
         rows = [
             ("workload error (0 to 2)", f"{self.workload_error:.4f}"),
             ("mean total variation, one-way", f"{self.mean_one_way:.4f}"),
-            ("mean total variation, two-way", f"{self.mean_two_way:.4f}"),
+            *(
+                [("mean total variation, two-way", f"{self.mean_two_way:.4f}")]
+                if self.two_way
+                else []
+            ),
             *((f"total variation of {name}", error) for name, error in columns),
             *((f"error of {', '.join(c)}", f"{e:.4f}") for c, e in self.worst()),
         ]
@@ -179,6 +183,7 @@ class Evaluation:
         return html_card("Evaluation, NOT PRIVATE: real against synthetic", rows, notes)
 
     def __str__(self) -> str:
+        pairs = f", {self.mean_two_way:.4f} two-way" if self.two_way else ""
         lines = [
             WARNING,
             f"{self.real_rows} real rows, {self.synthetic_rows} synthetic rows",
@@ -187,7 +192,7 @@ class Evaluation:
             f"errors of {self.queries.queries} counts, as shares of all records: largest {self.queries.largest:.4f},"
             f" mean {self.queries.mean:.6f}, root mean square {self.queries.rmse:.5f}",
             f"equivalent sample size: {self.equivalent_sample_size()}",
-            f"mean total variation {self.mean_one_way:.4f} one-way, {self.mean_two_way:.4f} two-way",
+            f"mean total variation {self.mean_one_way:.4f} one-way{pairs}",
             *(f"  {', '.join(c)}: {e:.4f}" for c, e in self.worst()),
             *(
                 f"mean of {n.name}: {_mean(n.real)} real, {_mean(n.synthetic)} synthetic"

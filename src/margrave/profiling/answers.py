@@ -20,12 +20,14 @@ from margrave.schema.column import Column
 from margrave.schema.elapsed import Elapsed, since_of
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
+from margrave.schema.parsing import at_midnight
 from margrave.schema.parts import TimePart, parts_of
 from margrave.schema.references import References
 from margrave.schema.schema import Schema
 from margrave.schema.sources import ColumnSource
 from margrave.schema.toml_constraints import read_constraint
 from margrave.schema.validation import LOOK
+from margrave.schema.validators import column_error
 
 T = TypeVar("T")
 
@@ -130,6 +132,9 @@ def _ranged(column: Learn, answer: DraftAnswer, missing: bool) -> Column:
     name, kind = column.name, column.of
     listed = (answer.low, answer.high, *_listed(answer.edges))
     low, high, *edges = (_value(column, text) for text in listed)
+    first, last = (at_midnight(v) if isinstance(v, date) else v for v in (low, high))
+    if first > last:
+        raise column_error(name, "its lowest value is above its highest.", "Exchange them.")
     if kind in (Integer.kind, Elapsed.kind):
         if column.since is not None:
             return Elapsed(
@@ -268,7 +273,7 @@ def example_of(column: Learn) -> str:
         >>> example_of(Learn("admitted", "timestamp", unit="minute")), example_of(Learn("age", "integer"))
         ('a time, as 2018-12-31 23:59', 'a whole number')
     """
-    if column.of == Date.kind:
+    if column.of == Date.kind or (column.of == Timestamp.kind and column.unit == "day"):
         return "a date, as 2018-12-31"
     if column.of == Timestamp.kind:
         times = {"hour": "23:00", "minute": "23:59", "second": "23:59:59"}
@@ -287,11 +292,18 @@ def check_value(column: Learn, text: str) -> None:
 def _value(column: Learn, text: str) -> Any:
     readers: Mapping[str, Callable[[str], Any]] = {
         Date.kind: date.fromisoformat,
-        Timestamp.kind: datetime.fromisoformat,
+        Timestamp.kind: _time_or_day,
         Real.kind: lambda t: float(t.replace(" ", "")),
     }
     reader = readers.get(column.of, lambda t: int(t.replace(" ", "")))
     return _read(text, reader, example_of(column))
+
+
+def _time_or_day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return datetime.fromisoformat(text)
 
 
 def _read(text: str, kind: Callable[[str], T], example: str) -> T:

@@ -37,6 +37,9 @@ from margrave.schema import (
 )
 from margrave.schema.alarms import Alarm
 from margrave.schema.column_profile import ColumnProfile, profile_column
+from margrave.schema.elapsed import Elapsed
+from margrave.schema.elapsed_values import as_written
+from margrave.schema.missing_codes import stand_for_missing
 from margrave.schema.person_check import overlooked_person
 from margrave.schema.sources import learned_of
 from margrave.schema.toml_text import written
@@ -159,16 +162,21 @@ def _declared(column: Column) -> object:
 
 def _may_have_codes(schema: Schema) -> dict[str, Column]:
     lists = (Categorical.kind, Ordinal.kind)
-    kinds = (Integer.kind, Real.kind, Date.kind, Timestamp.kind, *lists)
+    kinds = (Integer.kind, Real.kind, Date.kind, Timestamp.kind, Elapsed.kind, *lists)
     return {c.name: c for c in schema.columns if c.kind in kinds}
 
 
 def _codes(profile: ColumnProfile, column: Column, stated: Sequence[Any]) -> list[Alarm]:
     """Return an alarm if values look like missing-value codes and are not declared."""
     is_list = column.kind in (Categorical.kind, Ordinal.kind)
-    stated = (*stated, *(getattr(column, "categories", None) or ()))
-    found = missing_marks(profile, listed=is_list)
-    marks = {m: n for m, n in found.items() if m not in stated}
+    if is_list:
+        stated = (*stated, *getattr(column, "categories", ()))
+        found = missing_marks(profile, listed=True)
+        marks = {m: n for m, n in found.items() if m not in stated}
+    else:
+        texts = profile.counts
+        others = texts.keep(~stand_for_missing(as_written(column), texts.texts, stated))
+        marks = missing_marks(replace(profile, counts=others))
     if not marks:
         return []
     listed = " and ".join(f"{mark} on {counted(rows, 'row')}" for mark, rows in marks.items())

@@ -6,17 +6,18 @@ categories are to be learned; or they are those of the rows, and then the gate r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from margrave._card import counted
 from margrave.custodian import tell_of_draft
 from margrave.data.batch_sources import Files, open_source, sampled_frame
 from margrave.data.formats import FormattedFile
 from margrave.error_sanitizer import hide_rows
 from margrave.errors import SchemaError
 from margrave.frames import each_column, names_of
-from margrave.profiling.header_check import question, value_like_names
+from margrave.profiling.header_check import check_names, question, value_like_names
 from margrave.profiling.identifiers import best_identifier, identifies, may_identify, of_persons
 from margrave.profiling.messages import Remark, whose_question, worded
 from margrave.profiling.proposals import names_codes, propose, taken_as_public
@@ -33,6 +34,7 @@ from margrave.profiling.time_pairs import (
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile, profile_column
 from margrave.schema.learn import Learn
+from margrave.schema.parsing import ODD
 from margrave.schema.parts import parts_of
 from margrave.schema.person_names import names_persons
 from margrave.schema.schema import Schema
@@ -42,6 +44,7 @@ from margrave.schema.text_patterns import (
     date_format,
     dotted_thousands,
     free_text,
+    measured,
     mostly_numbers,
     partly_dates,
     times_of_day,
@@ -55,13 +58,14 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
     ignore: list[str] = []
     remarks: dict[str, str] = {}
     sources: dict[str, ColumnSource] = {}
-    left_out = []
+    left_out, reasons = list[str](), list[str]()
     persons: list[ColumnProfile] = []
     unclear: list[str] = []
     names, values, rows = names_of(frame), dict[str, Collection[str]](), 0
+    check_names(names)
     for name, pieces in each_column(frame, names):
         evidence, words = without_words(profile_column(name, pieces))
-        rows = max(rows, evidence.rows)
+        rows = max(rows, sum(map(len, pieces)))
         values[name] = {name.strip()} if name.strip() in evidence.counts else set()
         reason = reason_to_skip(evidence)
         if reason is None and not read and len(evidence.counts) == 1 and not evidence.missing:
@@ -79,10 +83,11 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
             remarks[name] = f"{remark}{worded(words)}".strip()
         else:
             ignore.append(name)
+            reasons.append(reason)
             left_out.append(f"Left out: {name!r} ({reason}).")
     person, odd = best_identifier(persons), value_like_names(values)
     if not columns:
-        raise _nothing_drafted(rows, len(names))
+        raise _nothing_drafted(rows, reasons)
     if person is not None:
         del left_out[ignore.index(person.name)]
         ignore.remove(person.name)
@@ -107,19 +112,25 @@ def draft(frame: Any, *, read: bool = False) -> Schema:
     )
 
 
-def _nothing_drafted(rows: int, columns: int) -> SchemaError:
+def _nothing_drafted(rows: int, reasons: Sequence[str]) -> SchemaError:
+    """Return the refusal of a table all of whose columns are left out. It numbers them: a name may be a value."""
     if not rows:
         return SchemaError(
             "The table has no rows, and a draft is made from rows.",
-            remedy="Is the file a table? Then write rows below the names of its columns, or the schema by hand.",
+            remedy="Is the file a table? Then write rows below the names of its columns.",
         )
+    max_columns = 10
+    listed = [f"Column {i}: {reason}." for i, reason in enumerate(reasons[:max_columns], 1)]
+    others = len(reasons) - max_columns
+    more = f" And {counted(others, 'more column')}." if others > 0 else ""
     one = (
         "The table has one column: is the file a table, and are its values separated by commas, semicolons, tabs or"
-        " bars? If so, write"
+        " bars? "
     )
+    choose = "Choose another table. In Python or a schema file, columns can be declared instead."
     return SchemaError(
-        "No column of the table can be drafted: all are empty, have one value, or identify single rows.",
-        remedy=f"{one if columns == 1 else 'Write'} the schema by hand.",
+        f"No column of the table can be drafted. {' '.join(listed)}{more}",
+        remedy=f"{one * (len(reasons) == 1)}{choose}",
     )
 
 
@@ -152,8 +163,8 @@ def reason_to_skip(evidence: ColumnProfile) -> str | None:
     texts = evidence.counts
     if not texts:
         return "it has no values"
-    if not evidence.name.isprintable() or not evidence.name.strip():
-        return "its name is not printable"
+    if len(texts) == 1 and ODD in texts:
+        return Remark.NESTED
     if times_of_day(texts):
         return Remark.CLOCK if len(texts) > hours_of_a_day else None
     dates = date_format(texts) is not None
@@ -173,6 +184,8 @@ def reason_to_skip(evidence: ColumnProfile) -> str | None:
         return "it numbers the rows" if numbered else None
     if whole and identifies(evidence.name, texts):
         return Remark.PERSONS
+    if texts.all_match(r"\d{16,}"):
+        return Remark.UNIQUE  # a number of a card or the like: amounts have fewer digits
     if whole or dates or texts.are_numbers:
         return None
     return Remark.MOSTLY if mostly_numbers(texts) else Remark.UNIQUE
@@ -185,6 +198,8 @@ def unreadable(evidence: ColumnProfile) -> str | None:
         return Remark.COMMAS
     if evidence.written and dotted_thousands(texts):
         return Remark.THOUSANDS
+    if evidence.written and not names_persons(evidence.name) and measured(texts):
+        return Remark.SIGNS
     return Remark.MIXED if partly_dates(texts) else None
 
 

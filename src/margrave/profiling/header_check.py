@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from margrave.errors import DataError
+from margrave.errors import DataError, SchemaError
 from margrave.profiling.messages import Remark
+from margrave.schema import validators
 from margrave.schema.categorical import Categorical, Ordinal
 from margrave.schema.column import Column
 from margrave.schema.distinct_texts import DistinctTexts
@@ -17,6 +18,19 @@ from margrave.schema.parsing import MARKS
 from margrave.schema.text_patterns import date_format
 
 REMEDY = "The first line of a table must name the columns, and names are published: put such a line in front."
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise ``DataError`` if a schema cannot hold the name of a column. It gives the place: the name may be a value."""
+    for place, name in enumerate(names, 1):
+        try:
+            validators.name(name)
+        except SchemaError:
+            raise DataError(
+                f"The name of column {place} of the table is blank, longer than 300 characters, or has a line break or"
+                " another character that is not printed.",
+                remedy="Rename it in the table.",
+            ) from None
 
 
 def reads_as_value(name: str) -> bool:

@@ -23,10 +23,15 @@ class Remark(StrEnum):
         "numbers with dots between thousands, it seems, which margrave would read as decimal points; "
         "rewrite them in the table and draft anew, or add the column by hand if they are decimals"
     )
-    MIXED = (
-        "most are dates, but not all are written in one way; write them alike in the table, leave "
-        "those empty that are not known, and draft anew"
+    SIGNS = (
+        "numbers with a unit or another sign (kg, %, <) or with blanks between thousands: margrave reads plain "
+        "numbers; rewrite them in the table and draft anew, or add the column by hand if they are categories"
     )
+    MIXED = (
+        "most are dates, but not all are written in one way that drafts know; write them alike in the table, such as "
+        "2023-12-31 or 2023-12-31 08:15, leave those empty that are not known, and draft anew"
+    )
+    NESTED = "its values are lists, records or others that are not single values: put single values into its cells"
     CLOCK = "times of day without a date: write whole minutes since midnight, or the date as well, and draft anew"
     MOSTLY = (
         "most are numbers, but some cannot be read as one; mend these in the table or leave them "
@@ -42,7 +47,7 @@ class Remark(StrEnum):
         "years of four digits in the table."
     )
     OFFSET = (
-        " Its times have an offset (+02:00) and are taken in UTC, where another day may have begun: "
+        " Its times have an offset (+02:00) or a time zone and are taken in UTC, where another day may have begun: "
         "write local times without one if these are meant."
     )
     SAME = "All rows have the same value: it carries no information and can be left out."

@@ -23,7 +23,7 @@ from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Integer
 from margrave.schema.schema import Schema
-from margrave.schema.text_patterns import dotted_thousands, has_sentences
+from margrave.schema.text_patterns import alike, dotted_thousands, has_sentences
 from margrave.schema.usual_values import are_usual_categories
 
 
@@ -70,7 +70,7 @@ def _code_question(texts: DistinctTexts) -> str:
 
 def _usual_question(texts: DistinctTexts) -> str:
     """Return the question on texts that are usual categories. They are offered and never declared."""
-    if len(texts) > MAX_LISTED_TEXTS:
+    if len(texts) > MAX_LISTED_TEXTS or alike(texts):
         return ""
     codes = list(text_codes(texts))
     others = texts.keep(np.array([t not in codes for t in texts]))

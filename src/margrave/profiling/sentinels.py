@@ -19,7 +19,7 @@ from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.learn import Learn
 from margrave.schema.parsing import text
 from margrave.schema.persons import is_placeholder
-from margrave.types import FloatArray
+from margrave.types import FloatArray, IntArray
 
 #: Numbers below zero (if another is not) and words are missing-value codes up to this many.
 MAX_MISSING_CODES = 3
@@ -30,10 +30,6 @@ def sentinels(values: DistinctNumbers, min_rows: int = 3) -> tuple[int, int]:
 
     Such numbers are on several rows, and far from the others or alone below zero.
     """
-    # Distance of a missing-value code from the other values, as a share of their range, if it is on a share of the
-    # rows; and the distance from which a few rows are enough.
-    min_gap, min_share, large_gap = 0.5, 0.001, 2.0
-    steps = 2.0  # the least distance, in the largest one between the other values: 12, 24, 36, 60 has no mark
     order, rows = values.points, values.rows
     below = int(np.searchsorted(order, 0.0))
     few = len(order) - below <= MAX_MISSING_CODES
@@ -43,23 +39,45 @@ def sentinels(values: DistinctNumbers, min_rows: int = 3) -> tuple[int, int]:
     alone = alone and bool((rows[:below] >= min_rows).all())
     start, end = below if alone else 0, len(order)
 
-    def is_far(code: int, gap: float, others: FloatArray) -> bool:
-        width = others[-1] - others[0]
-        often = rows[code] >= max(min_rows, min_share * values.total)
-        if gap <= steps * float(np.diff(others).max(initial=0.0)):
-            return False
-        on_some = rows[code] >= min_rows and gap > large_gap * width
-        return bool(on_some or (often and gap > min_gap * width))
-
-    while end - start > MAX_MISSING_CODES and is_far(
-        end - 1, order[end - 1] - order[end - 2], order[start : end - 1]
+    while found := _far_codes(order[start:end], rows[start:end], values.total, min_rows):
+        end -= found
+    while found := _far_codes(
+        -order[start:end][::-1], rows[start:end][::-1], values.total, min_rows
     ):
-        end -= 1
-    while end - start > MAX_MISSING_CODES and is_far(
-        start, order[start + 1] - order[start], order[start + 1 : end]
-    ):
-        start += 1
+        start += found
     return start, len(order) - end
+
+
+def _far_codes(points: FloatArray, rows: IntArray, total: int, min_rows: int) -> int:
+    """Return how many of the greatest points are far from the others and on several rows.
+
+    Several are codes together only if they are written as codes usually are, such as 998 and 999. Such a code needs two
+    other values, and another number three.
+    """
+    # Distance of a missing-value code from the other values, as a share of their range, if it is on a share of the
+    # rows; and the distance from which a few rows are enough.
+    min_gap, min_share, large_gap = 0.5, 0.001, 2.0
+    steps = 2.0  # the least distance, in the largest one between the other values: 12, 24, 36, 60 has no mark
+    for codes in range(1, MAX_MISSING_CODES + 1):
+        others, far = points[:-codes], points[-codes:]
+        usual = all(map(_is_usual_code, far.tolist()))
+        if len(others) < (2 if usual else MAX_MISSING_CODES) or (codes > 1 and not usual):
+            continue
+        gap, width, often = far[0] - others[-1], others[-1] - others[0], int(rows[-codes:].sum())
+        is_far = gap > steps * float(np.diff(others).max(initial=0.0))
+        least = large_gap if often < min_share * total else min_gap
+        if is_far and often >= min_rows and gap > least * width:
+            return codes
+    return 0
+
+
+def _is_usual_code(point: float) -> bool:
+    """Return True for 7, 8 or 9, alone or repeated or behind nines.
+
+    >>> [n for n in (9, 88, 997, 9999, -9, 6, 79, 9.5) if _is_usual_code(n)]
+    [9, 88, 997, 9999, -9]
+    """
+    return re.fullmatch(r"9*[789]|7+|8+", f"{abs(point):g}") is not None
 
 
 def without_words(evidence: ColumnProfile, min_rows: int = 3) -> tuple[ColumnProfile, list[str]]:

@@ -41,7 +41,10 @@ def spelling(evidence: ColumnProfile, most: int) -> str:
     if rare := misspelled(often):
         listed = f"{{{', '.join(f'{string(t)} = {string(c)}' for t, c in rare.items())}}}"
         rule = f'["case", {listed}]' if groups else listed
-        remark += f"{Remark.MISSPELLED} Write same = {rule}, without those that are not."
+        remark += (
+            f"{Remark.MISSPELLED} Then correct them in the table and draft anew. Or write same = {rule}: every release"
+            " holds these texts, so list only those that are known without these rows."
+        )
     return remark
 
 
@@ -69,7 +72,8 @@ class DatedTexts:
         swap = " Does the day come first, as in its format? All rows can be read either way."
         asked = swap if self.pattern and either_way(self.pattern, evidence.counts) else ""
         asked += Remark.CENTURY if "%y" in self.pattern else ""
-        return asked + (Remark.OFFSET if self.moments.offset else "")
+        zoned = self.moments.offset or (evidence.zoned and self.unit)
+        return asked + (Remark.OFFSET if zoned else "")
 
 
 def dated_texts(counts: DistinctTexts) -> DatedTexts | None:

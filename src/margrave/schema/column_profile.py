@@ -25,7 +25,7 @@ class ColumnProfile:
     """The texts of one column with their numbers of rows, and whether some are empty.
 
     ``truth``: all are truth values by type. ``written``: they are texts, not numbers or dates by
-    type. ``marked``: the number of rows with a missing-value code.
+    type. ``marked``: the number of rows with a missing-value code. ``zoned``: they are times with a zone by type.
     """
 
     name: str
@@ -34,6 +34,7 @@ class ColumnProfile:
     truth: bool
     written: bool = True
     marked: int = 0
+    zoned: bool = False
 
     @property
     def rows(self) -> int:
@@ -61,6 +62,7 @@ def profile_column(name: str, pieces: Iterable[pa.Array]) -> ColumnProfile:
         pa.types.is_boolean(kind),
         not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind)),
         int(counts[marked].sum()),
+        pa.types.is_timestamp(kind) and kind.tz is not None,
     )
 
 

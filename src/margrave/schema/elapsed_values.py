@@ -145,7 +145,7 @@ def _points(
 ) -> tuple[FloatArray, Mask]:
     points, empty = line.points(piece)
     if missing_codes:
-        empty = empty | stand_for_missing(piece, missing_codes)
+        empty = empty | stand_for_missing(line, piece, missing_codes)
     return points, empty
 
 

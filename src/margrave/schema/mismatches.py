@@ -27,7 +27,7 @@ MARK, COMMA, SIGNS, ALIKE, WAY, NESTED, NAMED = (
 CAUSES = {
     MARK: "a mark for a missing value, such as NA",
     COMMA: "a number with a comma, or with dots between thousands: write them in the table with a decimal point alone",
-    SIGNS: "a number with other signs (a unit, <, >): mend them in the table",
+    SIGNS: "a number with other signs (a unit, <, >, blanks between thousands): mend them in the table",
     ALIKE: 'a listed category but for case or blanks: write same = "case" in the schema, or write them alike',
     WAY: "a date written in another way than the column's: write them alike in the table, or set format",
     NESTED: "a list, a record or another value that is not a single one: put single values into its cells",
@@ -85,7 +85,7 @@ def _cause(column: Column, text: str, known: frozenset[str]) -> str | None:
         return COMMA
     return (
         SIGNS
-        if re.fullmatch(r"[^\d]{0,5}\d[\d.,]*[^\d]{0,10}", text) and not NUMBER.fullmatch(text)
+        if re.fullmatch(r"[^\d]{0,5}\d[\d.,'\s]*[^\d]{0,10}", text) and not NUMBER.fullmatch(text)
         else None
     )
 

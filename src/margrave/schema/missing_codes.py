@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from margrave.errors import SchemaError
-from margrave.schema.categorical import Lookup
+from margrave.schema.categorical import Categorical, Lookup, Ordinal
 from margrave.schema.column import Column, Encoded, encode_each_once, with_missing_code
 from margrave.schema.elapsed import Elapsed
-from margrave.schema.parsing import Mask, distinct
-from margrave.schema.sources import ColumnSource
+from margrave.schema.parsing import DateReader, Mask, distinct, plain
+from margrave.schema.sources import ColumnSource, spans_of_codes
+from margrave.schema.text_moments import moments
 from margrave.schema.validators import column_error
 
 
@@ -75,7 +77,7 @@ def encode_with_missing_codes(
     Args:
         column: A column, with a missing state if there are missing codes.
         values: Values of the table.
-        missing_codes: Texts. A number equals every way to write it.
+        missing_codes: Texts. See ``stand_for_missing``.
 
     Example:
         >>> from margrave.schema.numeric import Integer
@@ -88,30 +90,59 @@ def encode_with_missing_codes(
     encoded = encode_each_once(column, values)
     if not missing_codes or isinstance(column, Elapsed):  # whose codes are of dates, not of numbers
         return encoded
-    empty = encoded.empty | stand_for_missing(values, missing_codes)
+    empty = encoded.empty | stand_for_missing(column, values, missing_codes)
     return with_missing_code(
         encoded.codes, empty, encoded.outside, encoded.unreadable, column.size - 1
     )
 
 
-def without_missing_codes(values: pa.Array, missing_codes: Sequence[str]) -> pa.Array:
-    """Return values with nulls in place of missing-value codes.
+def without_missing_codes(
+    column: Column, values: pa.Array, missing_codes: Sequence[str]
+) -> pa.Array:
+    """Return values of a column with nulls in place of missing-value codes.
 
-    >>> without_missing_codes(pa.array([3, -9, 9]), ["-9"]).to_pylist()
+    >>> from margrave.schema.learn import Learn
+    >>> without_missing_codes(Learn("visits", "integer"), pa.array([3, -9, 9]), ["-9"]).to_pylist()
     [3, None, 9]
     """
     if not missing_codes:
         return values
-    return pc.if_else(pa.array(stand_for_missing(values, missing_codes)), None, values)
+    values = plain(values)
+    stands = pa.array(stand_for_missing(column, values, missing_codes))
+    return pc.if_else(stands, pa.scalar(None, values.type), values)
 
 
-def stand_for_missing(values: pa.Array, missing_codes: Sequence[str]) -> Mask:
-    """Return which values are missing-value codes.
+def stand_for_missing(column: Column, values: pa.Array, missing_codes: Sequence[str]) -> Mask:
+    """Return which values of a column are missing-value codes.
 
-    >>> stand_for_missing(pa.array(["-9", "-9.0", "9", None]), ["-9"]).tolist()
+    A number equals every way to write it, and so does a date or time. A date among times is all of its day. Among
+    categories a text with leading zeros equals a code only as it is written, and so does a listed category.
+
+    >>> from margrave.schema.learn import Learn
+    >>> stand_for_missing(Learn("visits", "integer"), pa.array(["-9", "-9.0", "9", None]), ["-9"]).tolist()
     [True, True, False, False]
+    >>> seen = pa.array(["1.1.1900 08:30", "2.1.1900 08:30"])
+    >>> stand_for_missing(Learn("seen", "timestamp", format="%d.%m.%Y %H:%M"), seen, ["1900-01-01"]).tolist()
+    [True, False]
     """
-    find = Lookup(tuple(missing_codes))
+    find, is_own = Lookup(tuple(missing_codes)), _own_texts(column, missing_codes)
     rows, texts = distinct(values)
-    stands = np.array([t is not None and find(t) is not None for t in texts], dtype=np.bool_)
-    return np.asarray(stands[rows])
+    stands = np.array(
+        [t is not None and find(t) is not None and not is_own(t.strip()) for t in texts],
+        dtype=np.bool_,
+    )
+    found = np.asarray(stands[rows])
+    if spans := spans_of_codes(column, missing_codes):
+        seconds, _ = moments(values, 1, DateReader(getattr(column, "format", None)))
+        for first, last in spans:
+            found |= (first <= seconds) & (seconds <= last)
+    return found
+
+
+def _own_texts(column: Column, missing_codes: Sequence[str]) -> Callable[[str], bool]:
+    """Return the function that is true for texts that differ from a code, although they are the same number."""
+    if column.kind not in (Categorical.kind, Ordinal.kind):
+        return lambda _: False
+    listed = {c.strip() for c in getattr(column, "categories", ())}
+    codes, padded = {c.strip() for c in missing_codes}, re.compile(r"[-+]?0\d")
+    return lambda text: text not in codes and (text in listed or padded.match(text) is not None)

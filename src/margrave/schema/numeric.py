@@ -194,7 +194,8 @@ class Date(Line):
 class Timestamp(Line):
     """Times from ``low`` to ``high``, whole multiples of ``unit`` (second, minute, hour or day), without a time zone.
 
-    Values that carry a time zone are taken in UTC; those between two multiples are rounded down.
+    Values that carry a time zone are taken in UTC; those between two multiples are rounded down. A date as ``high`` is
+    the end of its day.
 
     >>> Timestamp("seen", datetime(2020, 1, 1), datetime(2020, 1, 1, 3), unit="hour", bins=2).labels()
     ['2020-01-01 00:00 to 2020-01-01 01:00', '2020-01-01 02:00 to 2020-01-01 03:00']
@@ -273,7 +274,8 @@ def _day(column: str, key: str, value: Any) -> date:
 
 def _moment(column: str, key: str, value: Any, unit: str, seconds: int) -> datetime:
     if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day)
+        last = UNITS["day"] - seconds if key == "high" else 0  # the highest day counts to its end
+        value = at_midnight(value) + timedelta(seconds=last)
     if not isinstance(value, datetime):
         raise validators.column_error(
             column,

@@ -125,7 +125,13 @@ class PersonCheck:
         shares = ", ".join(f"{100 * share:.4g} % with {k}" for k, share in self.kept.items())
         return [
             f"{counted(self.persons, 'person')}, with {counted(self.most, 'row')} at most.",
-            *([f"Rows kept by so many a person ({unit}): {shares}."] if shares else []),
+            *(
+                [
+                    f"Share of the rows that count, by the most rows that a person keeps ({unit}): {shares}."
+                ]
+                if shares
+                else []
+            ),
         ]
 
 

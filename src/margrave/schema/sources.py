@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import date
 from typing import Any, ClassVar
 
 from margrave._card import counted
 from margrave.errors import SchemaError
 from margrave.schema.categorical import Lookup
 from margrave.schema.column import Column, set_fields
+from margrave.schema.parsing import DateReader, at_midnight, units_since
 from margrave.schema.validators import column_error
 
 
@@ -178,16 +180,40 @@ def check_bounds(column: Column, missing_codes: Sequence[str]) -> None:
         ...
         margrave.errors.SchemaError: Column 'age': its low is -9, which is one of its missing_codes. ...
     """
-    stands_for_missing = Lookup(tuple(missing_codes))
+    stands_for_missing, spans = Lookup(tuple(missing_codes)), spans_of_codes(column, missing_codes)
     for key in ("low", "high"):
         bound = getattr(column, key, None)
-        if (
-            bound is not None
-            and column.kind != "elapsed"
-            and stands_for_missing(str(bound)) is not None
-        ):
+        if bound is None or column.kind == "elapsed":
+            continue
+        at = units_since(at_midnight(bound), 1) if isinstance(bound, date) else None
+        dated = at is not None and any(first <= at <= last for first, last in spans)
+        if dated or stands_for_missing(str(bound)) is not None:
             raise column_error(
                 column.name,
                 f"its {key} is {bound}, which is one of its missing_codes.",
                 f"Such rows are missing. Write the {'lowest' if key == 'low' else 'highest'} value that is not.",
             )
+
+
+def spans_of_codes(column: Any, missing_codes: Sequence[str]) -> list[tuple[float, float]]:
+    """Return the first and the last second since 1970 of each missing-value code of a column of dates or times.
+
+    Codes are written in the column's format or in ISO 8601. A date is all of its day. Other columns have no such spans.
+
+    Example:
+        >>> from margrave.schema import Learn
+        >>> spans_of_codes(Learn("seen", "timestamp"), ["1970-01-02", "1970-01-02 00:01", "unknown"])
+        [(86400.0, 172799.0), (86460.0, 86460.0)]
+    """
+    if column.kind not in ("date", "timestamp", "hour", "weekday"):
+        return []
+    day, read = 86400, DateReader(column.format, output=True)
+    spans = []
+    for code in missing_codes:
+        if (moment := read(code)) is not None:
+            first = units_since(moment, 1)
+            whole_day = column.kind == "date" or ":" not in code
+            spans.append(
+                (first // day * day, first // day * day + day - 1) if whole_day else (first, first)
+            )
+    return spans

@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterable
 from itertools import product
 
+import pyarrow.compute as pc
+
 from margrave.schema.column_profile import MAX_LISTED_TEXTS
 from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.learn import is_nameable
-from margrave.schema.parsing import DateReader, Mask
+from margrave.schema.parsing import SPACES, DateReader, Mask
 from margrave.schema.spellings import folded
 
 #: A number with a point or comma, for decimals or thousands.
@@ -30,10 +32,13 @@ def date_format(texts: DistinctTexts) -> str | None:
     ['%d/%m/%Y', '', '%m/%d/%Y %H:%M', None]
     """
     days = (
-        "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",
-        "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y",
+        "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",
+        "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y", "%y-%m-%d", "%y/%m/%d",
+        "%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y",
     )  # fmt: skip
-    times = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
+    times = (
+        "", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p",
+    )  # fmt: skip
     iso = ""
     if texts.all_match(r"\d{4}-\d\d-\d\d(?s:.*)") and texts.dates(iso) is not None:
         return iso
@@ -49,11 +54,13 @@ def date_format(texts: DistinctTexts) -> str | None:
 def times_of_day(texts: DistinctTexts) -> bool:
     """Return True if all texts are times of day without a date.
 
-    >>> samples = ["08:15", "23:59:00.5"], ["08:15", "late"], ["2020-01-01 08:15"]
+    Hours up to 47 are of the next day.
+
+    >>> samples = ["08:15", "23:59:00.5"], ["08:15", "25:40"], ["08:15", "late"], ["2020-01-01 08:15"]
     >>> [times_of_day(DistinctTexts.of(texts)) for texts in samples]
-    [True, False, False]
+    [True, True, False, False]
     """
-    return texts.all_match(r"([01]?\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d+)?)?")
+    return texts.all_match(r"([0-3]?\d|4[0-7]):[0-5]\d(:[0-5]\d(\.\d+)?)?")
 
 
 def _are_dates(pattern: str, texts: DistinctTexts) -> bool:
@@ -65,13 +72,19 @@ def _are_dates(pattern: str, texts: DistinctTexts) -> bool:
 
 
 def either_way(pattern: str, texts: DistinctTexts) -> bool:
-    """Return True if day and month could be swapped in all of the texts."""
-    # Orders of day and month that one text may fit both of. Most countries write the day first.
-    otherwise = {"%d/%m": "%m/%d", "%d-%m": "%m-%d"}
-    swapped = next(
-        (pattern.replace(a, b) for a, b in otherwise.items() if pattern.startswith(a)), None
-    )
-    return swapped is not None and _are_dates(swapped, texts)
+    """Return True if the month, or a year of two digits, could come first in all of the texts.
+
+    >>> samples = ["20-01-15", "21-11-30"], ["45-01-15"], ["15-01-45"]
+    >>> [either_way("%d-%m-%y", DistinctTexts.of(texts)) for texts in samples]
+    [True, True, False]
+    """
+    # Orders of day, month and year that one text may fit several of. Most countries write the day first.
+    otherwise = (
+        ("%d/%m", "%m/%d"), ("%d-%m", "%m-%d"),
+        *((f"%d{sign}%m{sign}%y", f"%y{sign}%m{sign}%d") for sign in "/-"),
+    )  # fmt: skip
+    swapped = (pattern.replace(a, b) for a, b in otherwise if pattern.startswith(a))
+    return any(_are_dates(other, texts) for other in swapped)
 
 
 def comma_numbers(texts: DistinctTexts) -> bool:
@@ -93,6 +106,36 @@ def dotted_thousands(texts: DistinctTexts) -> bool | None:
     if not dots.any():
         return False
     return None if (dots == 1).all() else True
+
+
+def measured(texts: DistinctTexts) -> bool:
+    """Return True if nearly all rows hold a number, and many have a unit, a sign or blanks between thousands.
+
+    >>> ways = [str, "{} kg".format, "{}%".format, "<{}".format, "{} A".format, "P{}".format, "1 {}".format]
+    >>> [measured(DistinctTexts.of(map(way, [*range(100, 140), 7]))) for way in ways[:4]]
+    [False, True, True, True]
+    >>> [measured(DistinctTexts.of(map(way, [*range(100, 140)]))) for way in ways[5:]]
+    [False, False]
+    """
+    # Rows whose number has the same unit, at least.
+    min_unit_share = 0.9
+    if len(texts) <= MAX_LISTED_TEXTS:
+        return False
+    blank, currency, less = "[ '\u2019\u00a0\u202f]", "[$\u20ac\u00a3]", "[<>\u2264\u2265~]"
+    grouped = rf"\d{{1,3}}({blank}\d{{3}})+"
+    if texts.all_match(grouped) and texts.lengths.min() == texts.lengths.max():
+        return False  # numbers of phones and the like
+    units = "kg|g|mg|cm|mm|m|km|h|d|min|s|ml|l|mmhg|bpm|eur|usd|gbp|chf"
+    unit = rf"(\s?(%|{currency}|(?i:{units}))|\s[^\W\d]{{1,10}})?"
+    amounts = texts.matches(rf"{less}?\s?({currency}\s?)?[-+]?(\d+|{grouped})([.,]\d+)?{unit}")
+    numbers = texts.rows[texts.matches(NUMBER.pattern)].sum()
+    enough = MIN_NUMBER_SHARE * texts.total()
+    if numbers >= enough or texts.rows[amounts].sum() < enough:
+        return False
+    found = pc.utf8_trim(pc.replace_substring_regex(texts.texts, r"^.*[0-9]", ""), SPACES)
+    letters = DistinctTexts.joined(found, texts.rows)
+    named = letters.keep(letters.matches(r"[^\W\d]+"))
+    return not len(named) or bool(named.rows.max() >= min_unit_share * named.total())
 
 
 def partly_dates(counts: DistinctTexts) -> bool:

@@ -56,7 +56,9 @@ def parse(
         )
     head = read.get("schema", {})
     if not isinstance(head, dict):
-        raise SchemaError("schema is not a table.", remedy="Begin the file with [schema].")
+        raise SchemaError(
+            "The entry schema is not a table.", remedy="Begin the file with [schema]."
+        )
     found = [_column(t, i, p, references) for i, (t, p) in enumerate(_tables(read, text, "column"))]
     constraints = [read_constraint(t, p, references) for t, p in _tables(read, text, "constraint")]
     settings = _head(head)
@@ -70,7 +72,7 @@ def _tables(read: Mapping[str, Any], text: str, key: str) -> list[tuple[dict[str
     tables = read.get(key, [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
         raise SchemaError(
-            f"{key} is not a list of tables.", remedy=f"Write [[{key}]] above each {key}."
+            f"The entry {key} is not a list of tables.", remedy=f"Write [[{key}]] above each {key}."
         )
     lines = [
         i for i, at in enumerate(text.split("\n"), 1) if re.match(rf"\s*\[\[\s*{key}\s*\]\]", at)

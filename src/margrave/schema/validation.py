@@ -189,20 +189,20 @@ class ColumnCheck:
             yield f"{column} not one of its values {known}.{remedy}"
             return
         if self.outside and self.policy == "refuse":
-            widen = "Widen the schema, or give the column another policy (outside = ...)."
+            widen = "Widen its bounds or categories if more are public, or choose what becomes of values outside."
             yield (
                 f"{column} {_values(self.outside)} outside the schema, and its policy is 'refuse'."
                 f"{f'{has} {recode}' if public else f' {widen}'}{self._because}"
             )
         if self.unreadable and (self.policy == "refuse" or not self.home):
-            correct = "Correct the column's kind, or add missing = true."
+            correct = "Correct the column's kind, or allow missing values: set missing to true."
             yield (
                 f"{column} {_values(self.unreadable)} cannot be read as its kind"
                 f"{', and its policy is refuse' if self.policy == 'refuse' else ''}."
                 f" {recode if public else correct}{self._because}"
             )
         if self.empty and not self.home:
-            add = "Add missing = true to the column."
+            add = "Allow missing values: set missing to true."
             yield f"{column} {_values(self.empty)} missing. {LEAVE_OUT if public else add}"
 
     def notes(self, *, public: bool = False) -> Iterator[str]:
@@ -376,7 +376,9 @@ class Preflight(Card):
                 ' the schema\'s [schema]: person_accepts = ["0"].'
             )
         whose = f"{PUBLIC_TABLE}: " if public else ""
-        correct = 'Correct the rows or the constraint, or write violating = "keep".'
+        correct = (
+            "Correct the rows, take the constraint back, or let it keep such rows (violating)."
+        )
         found += [
             f"{whose}{_rows(c.rows)} the constraint {c.name}, and its policy is 'refuse'."
             f" {LEAVE_OUT if public else correct}"

@@ -121,9 +121,6 @@ def plain(text: str) -> str:
             "Name another file. margrave ledger init begins a ledger.",
             "Put the last sound copy of the file back.",
         ),
-        (", or the schema by hand", ""),
-        ("If so, write the schema by hand.", ""),
-        ("Write the schema by hand.", "Choose another table."),
         ("the schema's folder", "the studio's folder"),
         (" of a constraint", ""),
         (
@@ -131,18 +128,6 @@ def plain(text: str) -> str:
             "write the name of the copy",
         ),
         (", and its policy is 'refuse'", ", which stops the run"),
-        (
-            "Widen the schema, or give the column another policy (outside = ...).",
-            "On the page Columns, widen what is stated, or choose what becomes of values outside.",
-        ),
-        (
-            'Correct the rows or the constraint, or write violating = "keep".',
-            "Correct the rows, or take the relation back on the page Columns.",
-        ),
-        (
-            "Correct the column's kind, or add missing = true.",
-            "On the page Columns, choose “Values may be missing”, or leave the column out.",
-        ),
     ):
         text = text.replace(words, there)
     sentences = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)
