@@ -151,7 +151,7 @@ def test_a_purpose_by_groups_takes_the_verdict_of_its_groups(
     alone = text.removesuffix(" by ward")
     release = release_for(alone, text, stay_ward=STAYS.sum(axis=2))
     whole, grouped = verdicts_of(release)
-    assert (whole.serves, whole.words) == (True, f"{alone}: its marginal measured.")
+    assert (whole.serves, whole.words) == (True, f"{alone}: its marginal was measured.")
     assert not grouped.serves
     assert grouped.words == (
         f"{text}: {number} in 2 of 4 groups of ward (b, c) is not reliable. No verdict on 1 group of ward that may have"
@@ -173,8 +173,8 @@ def test_a_regression_takes_the_verdict_of_its_coefficients() -> None:
     assert regression.serves
     assert odds.hidden == regression.hidden == ("ward = d",)
     assert regression.words == (
-        "ols stay ~ C(ward): its marginal measured. The noise hides its coefficient of ward = d, which margrave analyze"
-        " marks."
+        "ols stay ~ C(ward): its marginal was measured. The noise hides its coefficient of ward = d, which margrave"
+        " analyze marks."
     )
     (hidden,) = verdicts_of(release_for(texts[0], stay_ward=4 * few, scale=100.0))
     assert hidden.warning == "each coefficient of ward is not reliable"
@@ -195,6 +195,45 @@ def test_a_regression_on_merged_codes_is_not_served() -> None:
     found = verdict_on(release, PurposeSupport("ols stay ~ C(ward)", (), 1), ())
     assert found.doubts == ("each relation of stay (rare codes were merged)",)
     assert found.hidden == ("ward = c", "ward = d")
+
+
+def test_a_width_that_the_intervals_exceed_is_not_served() -> None:
+    stays = STAYS.sum(axis=2)[:, :1] * np.array([1, 1, 1, 1])
+    texts = [f"{what} within {width}" for what in ("mean stay", "mean stay by ward", "share ward")
+             for width in ("0.1", "0.0001")]  # fmt: skip
+    found = verdicts_of(release_for(*texts, stay_ward=stays))
+    assert [v.serves for v in found] == [True, False] * 3
+    words = "the mean of stay within 0.0001"
+    assert found[1].words == f"mean stay within 0.0001: {words} is not reliable."
+    assert found[3].doubts == (f"{words} in all 4 groups of ward",)
+    assert found[5].doubts == ("the main number of ward within 0.0001",)
+
+
+def test_two_codes_are_not_to_become_fewer() -> None:
+    few = np.outer(np.arange(1, 11), [4, 4])
+    (of_two,) = verdicts_of(release_for("mean stay by sex", stay_sex=few))
+    assert of_two.remedy == "A larger budget lowers the noise."
+
+
+@pytest.mark.parametrize(
+    "text", ["count by stay, ward", "share stay by ward", "effect of ward on stay"]
+)
+def test_counts_and_effects_by_merged_codes_are_not_served(text: str) -> None:
+    schema = Schema([Integer("stay", 0, 3), Categorical("ward", list("abcd"))])
+    groups, counts = {"ward": np.array([0, 1, 2, 2])}, np.full((4, 3), 40_000)
+    pair = replace(measurement(("stay", "ward"), counts, 1.0), query=LinearMap(groups))
+    plain = measurement(("stay", "ward"), np.full((4, 4), 40_000), 1.0)
+    alone = measurement(("ward",), np.full(4, 160_000), 1.0)
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+    for entry, doubts in (
+        (plain, ()),
+        (pair, ("each result for rare codes of ward (they were merged)",)),
+    ):
+        entries = Transcript((alone, entry))
+        release = Release(
+            schema, absent, entries, fake_model.account_of(entries), Provenance("by hand")
+        )
+        assert verdict_on(release, PurposeSupport(text, (), 1), ()).doubts == doubts
 
 
 def test_shares_and_groups_of_several_columns_have_verdicts_too() -> None:
@@ -291,7 +330,7 @@ def test_a_purpose_whose_groups_have_no_numbers_is_not_served() -> None:
     assert hidden.words == f"{text}: the row count of each group is not reliable."
     (apart,) = verdicts_of(release_for(text, stay=pair.sum(axis=1), ward=pair.sum(axis=0)))
     assert not apart.serves
-    assert apart.words.startswith(f"{text}: 0 of 1 marginals measured.")
+    assert apart.words.startswith(f"{text}: its marginal was not measured.")
     assert apart.warning == (
         "each group's number of stay (no measured marginal has all codes of stay, ward together) is not reliable"
     )
@@ -303,7 +342,7 @@ def test_a_report_does_not_offer_a_purpose_whose_groups_are_not_reliable() -> No
     release = release_for("mean stay by ward", "mean stay by sex", stay_ward_sex=STAYS)
     numbers = numbers_of(release.schema, release.transcript, release.model, 0.95)
     found = verdict(release, numbers, column_views(release))
-    assert any(t.startswith("mean stay by sex: its marginal measured.") for t in found.use_for)
+    assert any(t.startswith("mean stay by sex: its marginal was measured.") for t in found.use_for)
     assert not any(t.startswith("mean stay by ward") for t in found.use_for)
     assert any("the mean of stay in 2 of 4 groups" in t for t in found.not_for)
 
@@ -483,7 +522,8 @@ def test_aim_measures_what_a_purpose_rests_on_and_the_release_says_so(tmp_path: 
     }  # fmt: skip
     write_report(release, tmp_path / "x.html")
     assert (
-        "ols price ~ area + C(kind): all 3 marginals measured" in (tmp_path / "x.html").read_text()
+        "ols price ~ area + C(kind): all 3 marginals were measured"
+        in (tmp_path / "x.html").read_text()
     )
     release.save(tmp_path / "x.margrave")
     again = Release.load(tmp_path / "x.margrave")
@@ -623,13 +663,13 @@ def test_the_command_line_takes_purposes(
     out = ["-o", str(tmp_path / "x.csv"), "--for", "mean price by kind"]
     sure = [*out, "--epsilon", "4"]
     assert run(["synthesize", str(tmp_path / "houses.parquet"), *common, *sure]) == 0
-    assert "Made for mean price by kind: its marginal measured.\n" in capsys.readouterr().out
+    assert "Made for mean price by kind: its marginal was measured.\n" in capsys.readouterr().out
     out += ["--epsilon", "0.02", "--rows", "10", "--overwrite"]
     assert run(["synthesize", str(tmp_path / "houses.parquet"), *common, *out]) == 0
     line = next(t for t in capsys.readouterr().out.splitlines() if t.startswith("Made for"))
     groups = r"(\d of 3 groups of kind \(.*\)|all 3 groups of kind)"
     doubt = rf"(the mean of price in {groups}|the row count of each group) is"
     assert re.match(
-        rf"Made for mean price by kind: its marginal measured\. Do not use it: {doubt} not reliable\.",
+        rf"Made for mean price by kind: its marginal was measured\. Do not use it: {doubt} not reliable\.",
         line,
     )

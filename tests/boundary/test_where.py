@@ -216,6 +216,13 @@ def test_an_analysis_names_the_bins_that_its_range_cuts(release_file: Path) -> N
     assert not any("cuts a bin" in n for n in found.notes)
 
 
+def test_a_range_between_two_values_is_refused() -> None:
+    with pytest.raises(InputError, match="range for column 'age' has no value") as refused:
+        codes_of(SCHEMA, "age", (45.5, 45.9))
+    assert "The bin has the values 40 to 49." in str(refused.value)
+    assert codes_of(SCHEMA, "age", (45.5, 46)) == codes_of(SCHEMA, "age", (45, 45)) == (4,)
+
+
 def test_values_that_stand_for_their_bin() -> None:
     schema = Schema([Real("cost", 0, 10, edges=[2.5, 5]), Integer("age", 0, 99, bins=10)])
     (cost, age) = cuts_of(schema, {"cost": 3.0, "age": [11, 12]})

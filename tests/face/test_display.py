@@ -87,7 +87,7 @@ def test_draws_purposes_and_data_sets_have_cards(release: margrave.Release, tmp_
     assert "drawn by" in shown(draws)
     support = PurposeSupport("mean <i>age", (("age", NAME),), 2)
     assert repr(support) == f"PurposeSupport({support.words})"
-    assert "1 of 2 marginals measured" in shown(support)
+    assert "1 of 2 marginals were measured" in shown(support)
     state = Ledger(tmp_path / "ledger").init(
         "visits", unit="add-remove-row", cap=Budget.approx(1.0, 1e-9)
     )

@@ -31,6 +31,7 @@ from margrave.schema import (
     Timestamp,
 )
 from margrave.schema.parts import Weekday
+from margrave.unit import AddRemoveRow
 
 TEXTS: dict[str, Any] = {
     "name": "Visits, synthetic",
@@ -144,6 +145,10 @@ def test_it_states_the_promise_of_the_unit(release: margrave.Release, files: lis
     words = json.loads(croissant(seeded, files, **TEXTS))["description"]
     assert "NOT PRIVATE" in words
     assert "satisfies" not in words
+    weak = replace(release, account=replace(release.account, unit=AddRemoveRow(), delta=0.01))
+    words = json.loads(croissant(weak, files, **TEXTS))["description"]
+    assert "Do not take this release for a private one." in words
+    assert "A person with several rows is protected less" in words
 
 
 def test_what_does_not_fit_is_refused(release: margrave.Release, files: list[Path]) -> None:

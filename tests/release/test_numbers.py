@@ -440,7 +440,7 @@ def test_a_quantile_that_may_lie_beyond_a_learned_bound_has_an_open_end() -> Non
     assert q95(own).to_dict()["high"] is None
     assert not q95(own).reliable
     (sentence,) = open_ends_words([q95(own)])
-    assert sentence.startswith("price: q95 may lie beyond a learned bound.")
+    assert sentence.startswith("price: 95 % quantile may lie beyond a learned bound.")
     for closed in (q95(few), q95(own, public=["high"])):
         assert (closed.high, closed.interval) == (100.0, "90 to 100")
         assert not open_ends_words([closed])
@@ -565,6 +565,27 @@ def test_a_printed_frame_shows_each_number_with_its_interval_and_verdict() -> No
         head, *lines = repr(fake_model.release().numbers(as_="pandas")).splitlines()
     assert head.split() == ["column", "statistic", "estimate", "low", "high", "reliable"]
     assert all(len(line) <= 80 and "..." not in line for line in lines)
+
+
+def test_an_interval_in_words_is_not_rounded_to_one_point() -> None:
+    """A mean year, and a share of 40 in a million."""
+    born = Integer("born", 1950, 1999, bins=50)
+    schema = Schema([born, Categorical("rare", ["no", "yes"])])
+    counts = {"born": [20_000 + (i == 7) for i in range(50)], "rare": [999_960, 40]}
+    found = numbers(schema, exact(schema, counts, 2.0))
+    for mean in (
+        found["born", "mean"],
+        found["rare", "share of yes"],
+        found["rare", "share of no"],
+    ):
+        assert mean.low is not None
+        assert mean.high is not None
+        low, high = (float(end.strip(" %").replace(",", "")) for end in mean.interval.split(" to "))
+        scale = 1 if mean.statistic == "mean" else 100
+        assert low == pytest.approx(scale * mean.low, abs=scale * (mean.high - mean.low) / 4)
+        assert high == pytest.approx(scale * mean.high, abs=scale * (mean.high - mean.low) / 4)
+    assert found["born", "mean"].text == "1,974.5"
+    assert found["rare", "share of yes"].text == "0.0040 %"
 
 
 def test_a_bin_that_ends_at_zero_ends_there_in_words() -> None:
@@ -797,6 +818,20 @@ def test_a_group_of_a_learned_column_may_hold_all_values_beyond_its_bounds() -> 
     assert not small.reliable
 
 
+def test_hidden_values_of_a_group_are_shared_among_its_values_and_not_among_its_missing_ones() -> (
+    None
+):
+    """Of 9,100 values 1 % may lie beyond the bound, at 100 and more: all of them may be among the 100 of the boats."""
+    column = Real("price", 0, 100, bins=10, missing=True, mean=[20, 18, 23])
+    schema = Schema([column, COLUMNS[1]])
+    counts = np.zeros((11, 3), dtype=np.int64)
+    counts[1:4] = [[3000, 0, 30], [3000, 0, 30], [3000, 0, 40]]
+    counts[10, 2] = 900
+    found = grouped(Transcript((measurement(("price", "kind"), counts, 1.0),)), schema)
+    assert found["mean", "kind = boat"].beyond_above == pytest.approx(9100 / 100 * 1.0)
+    assert found["total", "kind = boat"].beyond_above == pytest.approx(9100 * 1.0)
+
+
 def test_groups_are_of_one_column() -> None:
     absent = NoModel(SCHEMA.domain, 1.0, "it is not needed")
     first, second = SCHEMA.domain.attributes[:2]
@@ -812,6 +847,17 @@ def test_unknown_groups_are_refused() -> None:
         numbers_of(
             SCHEMA, Transcript(()), NoModel(SCHEMA.domain, 1.0, "it is not needed"), 0.9, by="kin"
         )
+
+
+def test_a_column_makes_no_groups_of_its_own_numbers_or_without_values() -> None:
+    schema = Schema([Learn("age", "integer"), COLUMNS[1]])
+    for of, columns, by, words in (
+        (SCHEMA, ["kind"], "kind", "columns names 'kind' alone, which makes the groups"),
+        (schema, None, "age", "No values were learned of column 'age'"),
+    ):
+        absent = NoModel(of.domain, 1.0, "it is not needed")
+        with pytest.raises(InputError, match=words):
+            numbers_of(of, Transcript(()), absent, 0.9, columns, by)
 
 
 def test_numbers_of_a_unit_of_persons_say_that_rows_were_left_out(
@@ -833,6 +879,8 @@ def test_numbers_of_a_unit_of_persons_say_that_rows_were_left_out(
     assert note in page
     assert "holds the number of the rows that were kept" in page
     assert "the number of the real table" not in page
+    assert "the counts of the rows that were kept within" in page
+    assert "real counts" not in page
     assert "Totals and shares of the whole table, if persons have more than 3 rows" in page
 
 

@@ -6,6 +6,7 @@ import json
 import pickle
 import zipfile
 from dataclasses import replace
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from margrave.data import MemoryTable
 from margrave.domain import Codes
-from margrave.errors import InputError, MargraveError, ReleaseError
+from margrave.errors import BinWarning, InputError, MargraveError, ReleaseError
 from margrave.evaluation import evaluate
 from margrave.marginal import TOTAL, LinearQuery, Marginal, QueryFamily
 from margrave.models import FAMILIES, GraphicalFit, MultiplicativeWeightsFit
@@ -26,7 +27,7 @@ from margrave.models.specs import fit_config, fit_spec
 from margrave.provenance import Provenance, PublicFacts
 from margrave.public_table import PublicTable
 from margrave.release import Release, sampling
-from margrave.schema import Categorical, Coded, Depends, Integer, Schema
+from margrave.schema import Categorical, Coded, Date, Depends, Elapsed, Integer, Schema
 from margrave.transcript import (
     Answer,
     Measurement,
@@ -201,6 +202,19 @@ def test_a_part_has_as_many_rows_as_the_model_expects_of_it(made: Release) -> No
 def test_conditioning_on_what_is_not_there_is_refused(made: Release, evidence: Any) -> None:
     with pytest.raises(InputError):
         made.condition(evidence)
+
+
+def test_a_condition_on_elapsed_time_that_cuts_a_bin_holds_in_every_row(made: Release) -> None:
+    """Rows have dates, and the condition is on a number of days."""
+    came, left = date(2020, 1, 1), Elapsed("left", 0, 29, since="came", bins=3, missing=True)
+    schema = Schema([Date("came", came, date(2020, 12, 31), bins=2), left])
+    counts = np.array([[30.0, 20.0, 10.0, 5.0]] * 2)
+    model = fake_model.TableModel(schema.domain, counts)
+    release = replace(made, schema=schema, model=model)
+    with pytest.warns(BinWarning, match="left from 3 to 12 cuts a bin"):
+        rows = release.sample(200, where={"left": (3, 12)}, seed=0)
+    days = np.subtract(*(rows[a].cast(pa.int32()).to_numpy() for a in ("left", "came")))
+    assert set(days) == set(range(3, 13))
 
 
 def test_refitting_keeps_the_books(made: Release) -> None:

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from margrave.account import Account
+from margrave.account import Account, Debit
 from margrave.bounds.gls import Unbiased
 from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.marginal import LinearQuery
+from margrave.marginal import LinearMap, LinearQuery
 from margrave.models.protocol import FittedAnswers
 from margrave.provenance import FitSpec, Provenance, PublicFacts
 from margrave.ratios import figure
@@ -39,7 +39,7 @@ from margrave.report.views import (
     pair_view,
     pair_views,
 )
-from margrave.report.wording import guarantee, related
+from margrave.report.wording import guarantee, limits, related
 from margrave.schema import Categorical, Impossible, Integer, Real, Schema
 from margrave.structural_zeros import StructuralZeros
 from margrave.transcript import Answer, Measurement, PublicReading, PublicTotal, Transcript
@@ -116,12 +116,77 @@ def test_a_purpose_that_rests_on_an_unreliable_number_is_no_use() -> None:
     wide = replace(numbers_release([5_000, 20_000, 8_000, 900, 40], 100.0), provenance=served)
     words = " ".join(read(render(wide)).text)
     assert "mean price: the mean of price is not reliable." in words
-    assert "mean price: its marginal measured. Take" not in words
+    assert "mean price: its marginal was measured. Take" not in words
     sharp = numbers_release([50, 90_000, 20, 10, 1], 1e-3)
     words = " ".join(read(render(replace(sharp, provenance=served))).text)
-    assert ("mean price: its marginal measured. Take its intervals" in words) == (
+    assert ("mean price: its marginal was measured. Take its intervals" in words) == (
         "The main numbers of all columns are reliable." in words
     )
+
+
+def marked(*purposes: str, delta: float = 1e-9) -> Verdict:
+    """Return the verdict of a release of one column whose main number is reliable."""
+    schema, counts = Schema([Integer("stay", 0, 9)]), np.array([4000] * 7 + [2] * 3)
+    entry = Measurement(("stay",), counts, 1.0, Fraction(1))
+    made = fake_model.release()
+    release = replace(
+        made,
+        schema=schema,
+        model=fake_model.TableModel(schema.domain, counts.astype(float)),
+        transcript=Transcript((entry,)),
+        provenance=replace(PLAIN, workload=Workload({("stay",): 1.0}, purposes)),
+        account=replace(made.account, delta=delta),
+    )
+    numbers = numbers_of(schema, release.transcript, release.model, 0.95)
+    return verdict(release, numbers, column_views(release))
+
+
+def test_a_release_that_does_not_serve_all_its_purposes_is_not_good() -> None:
+    """A column of the second purpose was left out, and noise hides the last rows of the third."""
+    assert marked("mean stay").mark == "good"
+    for refused in ("mean cost", "quantile stay 0.9999"):
+        found = marked("mean stay", refused)
+        assert found.mark == "partly"
+        assert any(words.startswith(refused) for words in found.not_for)
+
+
+def test_values_that_count_as_missing_are_said_to() -> None:
+    plain = fake_model.release()
+    stay = Integer("stay", 0, 2, missing=True, outside="missing")
+    made = replace(
+        plain,
+        schema=Schema([stay, Integer("rooms", 0, 1, missing=True)]),
+        transcript=Transcript((Measurement(("stay",), np.full(4, 50), 1.0, Fraction(1)),)),
+        provenance=PLAIN,
+    )
+    table = fake_model.TableModel(made.schema.domain, np.full((4, 3), 50.0))
+    words = "Values outside the schema count as missing: stay. The share of missing values"
+    assert words in "".join(read(render(replace(made, model=table))).text)
+    assert "count as missing" not in render(plain)
+
+
+def test_the_noise_of_counts_is_that_of_the_best_and_the_worst_column() -> None:
+    schema = Schema([Integer(a, 0, 1) for a in "abc"])
+    scales = {"a": 1.0, "b": 1.0, "c": 300.0}
+    entries = [Measurement((a,), np.full(2, 4000), s, Fraction(1)) for a, s in scales.items()]
+    made = replace(fake_model.release(), schema=schema, transcript=Transcript(tuple(entries)))
+    table = fake_model.TableModel(schema.domain, np.full((2, 2, 2), 1000.0))
+    release = replace(made, model=table, provenance=PLAIN)
+    views = column_views(release)
+    found = verdict(release, numbers_of(schema, release.transcript, table, 0.95), views)
+    least, largest = views[0].error, views[2].error
+    assert largest > 100 * least
+    words = f"off by at most about {least:.0f} to {largest:.0f}, by the column."
+    assert any(t.endswith(words) for t in found.not_for)
+
+
+def test_a_release_whose_delta_may_publish_a_record_is_bad() -> None:
+    weak = replace(fake_model.release(), account=replace(fake_model.release().account, delta=0.1))
+    for card in (weak, weak.certificate()):
+        assert any("Do not take this release for a private one" in t for t in card._facts().notes)
+    found = marked(delta=1e-3)
+    assert found.mark == "bad"
+    assert found.sentences[0].endswith("Do not take this release for a private one.")
 
 
 def test_lines_break_around_to_and_after_underscores_alone() -> None:
@@ -293,6 +358,24 @@ def test_grouped_columns_are_not_shown_as_counted() -> None:
     assert views["sex"].model is not None
 
 
+def test_codes_that_were_merged_are_named_beside_the_pairs() -> None:
+    schema, groups = Schema.coded({"a": 3, "b": 2}), {"a": np.array([0, 1, 1])}
+    pair = Measurement(("a", "b"), np.full((2, 2), 50), 1.0, Fraction(1), LinearMap(groups))
+    plain = measurement(("a", "b"), np.full((3, 2), 50), 1.0)
+    for entry, are_merged in ((pair, True), (plain, False)):
+        made = replace(
+            fake_model.release(schema=Schema.coded({"a": 3, "b": 2, "c": 2})), schema=schema
+        )
+        made = replace(made, transcript=Transcript((entry,)), provenance=PLAIN)
+        release = with_model(made, np.full((3, 2), 50.0))
+        words = "Relations of rare codes of a: they were merged in all pairs."
+        assert (words in of_release(release).not_for) is are_merged
+        notice = "share one count in every marginal of several columns: a {1, 2}. No synthetic row"
+        assert (notice in shown_words(release)) is are_merged
+        assert "All pairs of columns were measured together." in shown_words(release)
+        assert of_release(release).mark == ("partly" if are_merged else "good")
+
+
 def test_pairs_are_those_measured() -> None:
     assert {v.names for v in pair_views(fake_model.release())} == {("age", "sex"), ("sex", "job")}
 
@@ -393,7 +476,7 @@ def test_a_pair_whose_purpose_is_refused_is_no_use() -> None:
     assert "Relations of the 2 measured pairs, which the map shows." in of_release(release).use_for
     served = replace(PLAIN, workload=Workload({("a", "b"): 1.0}, ("share a by b",)))
     found = of_release(replace(release, provenance=served))
-    words = "the main number of a in all 2 groups of b is not reliable. Fewer codes of b,"
+    words = "the main number of a in all 2 groups of b is not reliable. A larger budget"
     assert any(t.startswith(f"share a by b: {words}") for t in found.not_for)
     assert "Relations of 1 of the 2 measured pairs: b and c." in found.use_for
 
@@ -597,9 +680,17 @@ def test_persons_under_a_unit_of_rows_are_told_that_they_are_protected_less() ->
     told = of_persons.certificate()["several_rows"]
     assert told.startswith("A person with several rows is protected less")
     assert "patient" in told
+    for card in (of_persons, of_persons.certificate()):
+        assert told in card._facts().notes
     page = render(of_persons)
     assert page.index(f'<p class="notice">{told}</p>') < page.index("The verdict")
     assert "".join(read(page).text).count(told) == 2  # the other is in the certificate
+    assert "thresholds" not in page
+    spent = Debit("discover job", Fraction(1, 9), Fraction(1, 10**10))
+    learned = replace(of_persons, account=replace(of_persons.account, debits=(spent,)))
+    words = "A value that only these k have reaches them more often than delta says"
+    assert words in learned.certificate()["several_rows"]
+    assert any(words in limit for limit in limits(learned.account))
     unit = replace(of_persons.account, unit=AddRemovePerson(3))
     assert "several_rows" not in replace(of_persons, account=unit).certificate()
 

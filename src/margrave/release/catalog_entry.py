@@ -16,6 +16,7 @@ import pyarrow.parquet
 
 from margrave._card import counted
 from margrave.errors import InputError
+from margrave.release.certificate import large_delta, several_rows
 from margrave.release.drawable import check_drawable, unreadable
 from margrave.release.opening import release_of
 from margrave.release.release import Release
@@ -166,7 +167,7 @@ def _rows(number: int, path: Path, schema: Schema) -> dict[str, Any]:
         "@type": "cr:RecordSet",
         "@id": f"rows{number}",
         "name": f"rows of {path.name}",
-        "description": "Synthetic rows. None is a real record.",
+        "description": "Synthetic rows. None is a real record, and one may equal a real one by chance.",
         "field": [
             {
                 "@type": "cr:Field",
@@ -242,7 +243,7 @@ def _promise(release: Release) -> Iterator[str]:
     account = release.account
     yield (
         f"Synthetic rows, drawn from a model of noisy counts by margrave {release.versions['margrave']} (mechanism"
-        f" {release.provenance.mechanism}). None is a real record."
+        f" {release.provenance.mechanism}). None is a real record, and one may equal a real one by chance."
     )
     if account.private:
         yield (
@@ -252,8 +253,11 @@ def _promise(release: Release) -> Iterator[str]:
         )
     else:
         yield "NOT PRIVATE: the noise came from a seeded source meant for tests. Do not publish this."
-    if account.left_out:
-        yield account.left_out
+    weaknesses = (
+        large_delta(account.delta, release.model.total),
+        several_rows(release.schema, account),
+    )
+    yield from filter(None, (*weaknesses, account.left_out))
     yield (
         "Relations between columns that were not measured together carry no information. Standard errors and tests on"
         " the rows ignore the noise; the release has intervals that include it."

@@ -67,8 +67,8 @@ class Certificate(AnswersNames, Card, dict[str, Any]):
             ("columns", str(schema["columns"])),
             ("sha256 of the schema", schema["sha256"]),
         ]
-        warning = [self["warning"]] if "warning" in self else []
-        return Facts(line, rows, [*warning, "json.dumps(certificate) has all."])
+        warnings = [self[k] for k in ("warning", "large_delta", "several_rows") if k in self]
+        return Facts(line, rows, [*warnings, "json.dumps(certificate) has all."])
 
 
 def build_certificate(
@@ -188,7 +188,17 @@ def several_rows(schema: Schema, account: Account) -> str:
     return (
         f"A person with several rows is protected less: the promise is for one row ({account.unit}), and the schema"
         f" has a column that says whose row it is ({schema.person}). For a person with k rows rho is k squared times"
-        " as large."
+        f" as large.{several_at_thresholds(account)}"
+    )
+
+
+def several_at_thresholds(account: Account) -> str:
+    """Return what thresholds of learned categories mean for several rows or persons, after a sentence on rho."""
+    if not account.delta_spent:
+        return ""
+    return (
+        " The thresholds of learned categories are set for one such change. A value that only these k have reaches them"
+        " more often than delta says, and is then published."
     )
 
 

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from margrave.release.sampling import (
     generator,
 )
 from margrave.schema import Schema
+from margrave.schema.elapsed_values import with_moments
 from margrave.types import Attribute, Clique, FloatArray
 
 
@@ -104,7 +106,9 @@ class Conditional(Card):
         # Rows with whole bins that are drawn at most, and at once.
         max_drawn, max_batch = 10_000_000, 100_000
         check_rows(n)
-        kept = [draw_table(self.schema, self.model, 0, rng)]
+        # conditions on the time since another column are on its number of units
+        draw = partial(draw_table, self.schema, self.model, rng=rng, as_numbers=True)
+        kept = [draw(0)]
         missing, left = n, max_drawn
         while missing > 0:
             wanted = math.ceil(1.1 * min(missing, max_drawn) / max(self.kept, 1.0 / max_drawn)) + 10
@@ -113,12 +117,12 @@ class Conditional(Card):
                     f"Rows with such values are too rare in their bins to draw {n:,} of them: {' '.join(self.notes)}",
                     remedy="Ask for whole bins, or for fewer rows.",
                 )
-            batch = draw_table(self.schema, self.model, min(wanted, max_batch), rng)
+            batch = draw(min(wanted, max_batch))
             left -= batch.num_rows
             mask = np.logical_and.reduce([c.holds(batch[c.column.name]) for c in self.cuts])
             kept.append(batch.filter(pa.array(mask)).slice(0, missing))
             missing -= kept[-1].num_rows
-        return pa.concat_tables(kept)
+        return with_moments(pa.concat_tables(kept), self.schema.columns)
 
     @short_errors
     def marginal(self, attributes: Iterable[Attribute]) -> Marginal:

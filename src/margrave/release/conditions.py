@@ -351,8 +351,15 @@ def _range(column: Column, low: Value, high: Value) -> tuple[int, ...]:
     codes = range(first, last + 1)
     if not isinstance(column, NUMERIC_KINDS):
         return tuple(codes)
-    shares = column.cells.shares(*_ends(column, (low, high)))
-    return tuple(c for c in codes if shares[c] > 0) or tuple(codes)
+    ends = _ends(column, (low, high))
+    shares = column.cells.shares(*ends)
+    found = tuple(c for c in codes if shares[c] > 0)
+    if not found and column.cells.whole and ends[0] < ends[1]:
+        raise InputError(
+            f"The range for column {column.name!r} has no value of the release.",
+            remedy=f"Ask for a longer one. The bin has the values {column.labels()[first]}.",
+        )
+    return found or tuple(codes)
 
 
 def _encode(column: Column, value: Value) -> tuple[int, bool]:

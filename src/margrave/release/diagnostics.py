@@ -78,14 +78,18 @@ def merged_together(
 
 
 def merged_words(schema: Schema, merged: Mapping[Attribute, tuple[tuple[int, ...], ...]]) -> str:
-    """Return in words which codes share one count, by column."""
+    """Return in words which codes share one count, by column, each set in braces.
+
+    >>> from margrave.schema import Real
+    >>> merged_words(Schema([Real("cost", 0, 30, bins=3)]), {"cost": ((1, 2),)})
+    'cost {[10, 20), [20, 30]}'
+    """
     words = []
     for a in sorted(merged, key=schema.domain.index):
         labels = schema.column(a).labels()
-        words.append(
-            f"{a} ({'; '.join(abbreviate([labels[c] for c in codes]) for codes in merged[a])})"
-        )
-    return ", ".join(words)
+        sets = (f"{{{abbreviate([labels[c] for c in codes])}}}" for codes in merged[a])
+        words.append(f"{a} {', '.join(sets)}")
+    return "; ".join(words)
 
 
 def empty_codes(

@@ -13,6 +13,7 @@ from margrave.errors import did_you_mean
 from margrave.models import FittedAnswers, NoModel
 from margrave.provenance import Provenance
 from margrave.release.beyond_bounds import beyond_bounds_words
+from margrave.release.certificate import large_delta, several_rows
 from margrave.release.numbers import numbers_of
 from margrave.schema import Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
@@ -48,8 +49,9 @@ class Display(AnswersNames, Card):
         others = len(hidden) - most
         more = [f"And likewise {others:,} more column{'s' * (others > 1)}."] if others > 0 else []
         reliable = ".numbers() and .report() show what is reliable."
-        kept = [account.left_out] if account.left_out else []
-        return Facts(line, facts, [*absent, *kept, *hidden[:most], *more, reliable])
+        weak = large_delta(account.delta, self.model.total), several_rows(self.schema, account)
+        warnings = [text for text in (*weak, account.left_out) if text]
+        return Facts(line, facts, [*absent, *warnings, *hidden[:most], *more, reliable])
 
     def _hidden_values(self) -> list[str]:
         """Return a sentence for each learned column whose hidden values count beside the noise."""

@@ -119,7 +119,8 @@ class Estimates(Display):
                 So a script reads a new release and a loaded one alike. Only rows come as the real table came.
 
         Raises:
-            InputError: ``columns`` is text, or ``by`` is not one column, or one is not a column of the release.
+            InputError: ``columns`` is text, or ``by`` is not one column or the only one of ``columns``, or one is not a
+                column of the release.
 
         Privacy:
             None spent.

@@ -37,10 +37,11 @@ class ColumnNumber:
     interval of a quantile has whole bins. It has no end on a side where the quantile may lie beyond a learned bound.
 
     The interval does not cover values beyond the bounds of the schema, which are counted in the end
-    cells under ``outside = "clip"``. ``clipping`` shows them only if an end cell holds far more than
-    the cells beside it lead to expect; a long thin tail beyond a bound does not show. Nor does it
-    cover the rows of a person beyond the limit of the unit. The list of measurements is taken as
-    fixed, though an adaptive mechanism selects by earlier answers.
+    cells under ``outside = "clip"``, and as missing under ``outside = "missing"``. ``clipping`` shows
+    clipped ones only if an end cell holds far more than the cells beside it lead to expect; a long thin
+    tail beyond a bound does not show. Nor does the interval cover the rows of a person beyond the limit of
+    the unit. The list of measurements is taken as fixed, though an adaptive mechanism selects by earlier
+    answers.
 
     A number is reliable if half the width of its 95 % interval is at most 5 % of the estimate or 0.05 standard
     deviations, if the synthetic rows differ from the estimate by no more than that, and if no clipping shows. The level
@@ -94,6 +95,19 @@ class ColumnNumber:
         return f"{self.text} ({self.interval})"
 
     @property
+    def statistic_words(self) -> str:
+        """The name of the statistic in words, such as "median" for ``q50``."""
+        names = {
+            "q05": "5 % quantile",
+            "q25": "lower quartile",
+            "q50": "median",
+            "q75": "upper quartile",
+            "q95": "95 % quantile",
+            "missing": "share of missing values",
+        }
+        return names.get(self.statistic, self.statistic)
+
+    @property
     def is_of_category(self) -> bool:
         """True for the share of a category."""
         return self.statistic.startswith("share of ")
@@ -121,7 +135,7 @@ def number(
     statistic: str,
     interval: Interval | None,
     *,
-    show: Callable[[float], str],
+    show: Callable[[float, float], str],
     bins: float = 0.0,
     most_bins: float = 0.0,
     room: tuple[float, float] = (0.0, 0.0),
@@ -136,7 +150,7 @@ def number(
         column: Name of the column.
         statistic: Name of the statistic.
         interval: The interval by the noise alone; None if nothing was measured.
-        show: Returns a value as text.
+        show: Returns a value as text that an interval of a length contains.
         bins: Length that the positions within bins add to both ends.
         most_bins: Length that they would add if all values lay at the same end of their bins. The verdict counts it.
         room: Lengths that values beyond the learned bounds may add to the lower and the upper end.
@@ -158,11 +172,23 @@ def number(
         agrees = synthetic is None or abs(synthetic - estimate) <= tolerance
         half_width = (high - low) / 2 + max(most_bins - bins, 0.0)
         reliable = half_width <= tolerance and agrees and clipping == 0
-    shown = "unknown" if estimate is None else show(estimate)
+    shown = "unknown" if estimate is None else show(estimate, high - low)
     return ColumnNumber(
         column, statistic, estimate, low, high, reliable, *parts, clipping, synthetic,
-        shown, f"{show(low)} to {show(high)}",
+        shown, f"{show(low, high - low)} to {show(high, high - low)}",
     )  # fmt: skip
+
+
+def decimals_of(length: float) -> int:
+    """Return the number of decimals with which the ends of an interval of a length are not rounded to each other.
+
+    >>> decimals_of(0.008), decimals_of(25.0), decimals_of(math.inf)
+    (3, -1, 0)
+    """
+    max_decimals = 12
+    if not 0.0 < length < math.inf:
+        return 0
+    return min(-math.floor(math.log10(length / 2)), max_decimals)
 
 
 def _within(value: float, limits: tuple[float, float]) -> float:

@@ -25,6 +25,7 @@ from margrave.release.number import (
     TOLERANCE,
     VERDICT_LEVEL,
     ColumnNumber,
+    decimals_of,
     number,
 )
 from margrave.release.numeric_numbers import QUANTILES, NumericColumn
@@ -92,9 +93,15 @@ def numbers_of(
         quantiles: The quantiles by name, as shares of the records below.
 
     Raises:
-        InputError: ``by`` is not one column of the schema.
+        InputError: ``by`` is not one column of the schema, or has no values, or is the only one of ``columns``.
     """
     groups = () if by is None else (_group_column(schema, by),)
+    columns = None if columns is None else schema.domain.clique(columns)
+    if groups and columns == groups:
+        raise InputError(
+            f"columns names {groups[0]!r} alone, which makes the groups.",
+            remedy=f"Name another column. The shares of {groups[0]!r} are in the numbers without by.",
+        )
     return tuple(numbers_by(schema, transcript, model, level, columns, groups, quantiles))
 
 
@@ -137,7 +144,7 @@ def numbers_by(
                     own = own.slice(a, code)
                 sums = weighted_sums(own, schema.domain, transcript, group)
                 noisy = {at: NoisyCounts(own, at, sums) for at in levels}
-            hidden = _rows_per_row_of(noisy.get(level), estimate) if group else None
+            hidden = _rows_per_row_of(column, noisy.get(level), estimate) if group else None
             numbers = [
                 list(_numbers(column, schema, quantiles, noisy.get(at), counts, hidden))
                 for at in levels
@@ -182,11 +189,16 @@ def group_name(column: Column, code: int) -> str:
     return f"{column.name} = {column.labels()[code]}"
 
 
-def _rows_per_row_of(noisy: NoisyCounts | None, whole: GLSEstimate | None) -> float:
-    """Return the number of records for each of a group's, which is at least 1."""
+def _rows_per_row_of(column: Column, noisy: NoisyCounts | None, whole: GLSEstimate | None) -> float:
+    """Return the number of all records with a value for each of a group's, which is at least 1.
+
+    Records without one are not among them: the mean of a learned column is of the others.
+    """
     if noisy is None or whole is None:
         return 1.0
-    return max(1.0, float(whole.values.sum()) / max(float(noisy.counts.sum()), 1.0))
+    present = range(column.size - column.missing)
+    all_values = np.take(whole.values, present, axis=whole.clique.index(column.name)).sum()
+    return max(1.0, float(all_values) / max(float(noisy.counts[present].sum()), 1.0))
 
 
 def headlines(numbers: Sequence[ColumnNumber]) -> list[ColumnNumber]:
@@ -289,7 +301,7 @@ def open_ends_words(numbers: Sequence[ColumnNumber]) -> list[str]:
             found.setdefault(n.column, []).append(n)
     sentences = []
     for name, own in found.items():
-        statistics = ", ".join(dict.fromkeys(n.statistic for n in own))
+        statistics = ", ".join(dict.fromkeys(n.statistic_words for n in own))
         below, above = ({getattr(n, f"beyond_{side}") for n in own} for side in ("below", "above"))
         keys = [key for key, room in (("low", below), ("high", above)) if math.inf in room]
         sentences.append(
@@ -334,7 +346,13 @@ def _group_column(schema: Schema, by: Attribute | Sequence[Attribute]) -> Attrib
             remedy="Give one column. For groups of two columns, analyze one value of the second at a time:"
             ' By(Mean("stay", where={"sex": "F"}), "ward"), or --by ward --where sex=F.',
         )
-    return schema.domain.clique(names)[0]
+    (name,) = schema.domain.clique(names)
+    if name in {c.name for c in schema.to_learn}:
+        raise InputError(
+            f"No values were learned of column {name!r}, so it makes no groups.",
+            remedy="Name another column.",
+        )
+    return name
 
 
 def _numbers(
@@ -377,6 +395,11 @@ def _share(
     return number(column, statistic, share, show=shown, synthetic=synthetic, tolerance=tolerance)
 
 
-def percent_text(share: float) -> str:
-    """Return a share as a percentage with at least two digits."""
-    return percent(share, ".2f" if share < 0.1 else ".1f")
+def percent_text(share: float, length: float = math.inf) -> str:
+    """Return a share as a percentage with one or two decimals, or more in an interval of a small length.
+
+    >>> percent_text(0.234), percent_text(0.0123), percent_text(0.00004, 0.00002)
+    ('23.4 %', '1.23 %', '0.004 %')
+    """
+    decimals = max(2 if share < 0.1 else 1, decimals_of(100 * length))
+    return percent(share, f".{decimals}f")

@@ -19,7 +19,13 @@ from margrave.release.end_cells import (
     has_natural_end,
     last_cell,
 )
-from margrave.release.number import MAX_DEVIATIONS_FROM_ZERO, TOLERANCE, ColumnNumber, number
+from margrave.release.number import (
+    MAX_DEVIATIONS_FROM_ZERO,
+    TOLERANCE,
+    ColumnNumber,
+    decimals_of,
+    number,
+)
 from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import Numeric, Timestamp
 from margrave.types import FloatArray
@@ -60,7 +66,8 @@ class NumericColumn:
         column: A column of numbers, dates or times.
         noisy: The noisy counts of its codes; None if it was not measured.
         expected: The model's counts of its codes; None without a model.
-        rows_per_row: Number of all records for each of the group that the counts are of; None if they are of all.
+        rows_per_row: Number of all rows with a value for each of the group that the counts are of; None if they are of
+            all.
         limits: The least and the greatest value that the column may have: its ``possible_limits``.
         quantiles: The quantiles by name, as shares of the records below.
         clips: The end cells may hold values from beyond the bounds.
@@ -279,17 +286,19 @@ class NumericColumn:
         values = greatest - least + 1
         return least + min(math.floor(fraction * values), values - 1)
 
-    def _words(self, value: float) -> str:
+    def _words(self, value: float, length: float) -> str:
         if math.isinf(value):
             bound = self._least.min() if value < 0 else self._greatest.max()
-            return f"beyond {self._words(float(bound))}"
+            return f"beyond {self._words(float(bound), length)}"
         if pa.types.is_temporal(self.column.type):
             written = self.column.written(np.array([round(value)]), np.array([False]))[0].as_py()
             minutes = isinstance(self.column, Timestamp) and self.column.unit != "second"
             return written.isoformat(" ", timespec="minutes") if minutes else str(written)
         if abs(value) < np.finfo(np.float64).tiny:  # the greatest value of a bin that ends at 0
             value = 0.0
-        shown = figure(value)
+        whole = math.floor(math.log10(abs(value))) + 1 if value else 1
+        digits = whole + decimals_of(length)
+        shown = figure(value, digits if digits > max(4, whole) else 0)
         if isinstance(self.column, Elapsed):
             return f"{shown} {self.column.unit}{'s' * (shown != '1')}"
         return shown

@@ -96,11 +96,12 @@ def purpose_verdicts(
 ) -> tuple[PurposeVerdict, ...]:
     """Return the verdict on each purpose of a release.
 
-    A mean, a total, a quantile or a share rests on that very number: of all rows, or in each of its groups. Groups that
-    may have no rows have no verdict. A regression is judged by what ``analyze`` marks: numbers whose spread or whose
-    ends are not known, merged codes, and groups whose cells the noise hides. Coefficients of some groups are named, and
-    those of all groups are a doubt. A marginal of several columns is not reliable if the noise exceeds its average
-    cell, unless sums were measured in its place, or the numbers of groups state the noise.
+    A mean, a total, a quantile or a share rests on that very number: of all rows, or in each of its groups. A width
+    that the purpose states is compared with its interval, if both have one unit. Groups that may have no rows have no
+    verdict. A regression is judged by what ``analyze`` marks: numbers whose spread or whose ends are not known, merged
+    codes, and groups whose cells the noise hides. Coefficients of some groups are named, and those of all groups are a
+    doubt. So are merged codes of a count, a share or an effect. A marginal of several columns is not reliable if the
+    noise exceeds its average cell, unless sums were measured in its place, or the numbers of groups state the noise.
 
     Args:
         release: The release.
@@ -127,15 +128,17 @@ def verdict_on(
             schema, transcript, release.model, 0.95, [purpose.outcome],
             quantiles=_quantiles(purpose),
         )  # fmt: skip
-    own = [n for n in _own_numbers(purpose, schema, numbers) if not n.reliable]
+    own = [n for n in _own_numbers(purpose, schema, numbers) if _is_doubtful(purpose, schema, n)]
     coefficients, hidden = tuple[str, ...](), tuple[str, ...]()
     if purpose.kind in ("ols", "logistic", "correlation"):
         own = [n for n in own if _moves_slopes(release, n)]
         coefficients, hidden = _coefficients(release, purpose)
+    else:
+        coefficients = _merged_results(release, purpose)
     sizes = cell_sizes(schema.domain, transcript)
     sums = summed_together(schema.domain, transcript) if purpose.takes_sums else ()
     doubts = (
-        *(_words(n) for n in own),
+        *(_words(n, purpose) for n in own),
         *coefficients,
         *(
             f"the marginal of {', '.join(clique)}"
@@ -185,6 +188,15 @@ def _coefficients(release: Release, purpose: Purpose) -> tuple[tuple[str, ...], 
     return tuple(doubts), tuple(hidden)
 
 
+def _merged_results(release: Release, purpose: Purpose) -> tuple[str, ...]:
+    """Return the columns whose rare codes share one count in the finest marginals of a purpose, in words."""
+    unbiased = Unbiased(release.schema.domain, release.transcript)
+    several = (clique for clique in purpose.cliques if len(clique) > 1)
+    groups = {a: None for clique in several for a in unbiased.groups_of(clique) or {}}
+    merged = listed(release.schema.domain.clique(groups), 12)
+    return (f"each result for rare codes of {merged} (they were merged)",) if groups else ()
+
+
 def _by_groups(release: Release, support: PurposeSupport, purpose: Purpose) -> PurposeVerdict:
     schema, transcript = release.schema, release.transcript
     by, columns = (schema.domain.clique(c) for c in (purpose.groups, purpose.columns))
@@ -202,8 +214,8 @@ def _by_groups(release: Release, support: PurposeSupport, purpose: Purpose) -> P
     if len(rare) == len(groups):
         return PurposeVerdict(support, purpose.cliques, ("the row count of each group",))
     own = [_own_numbers(purpose, schema, found) for g, found in groups.items() if g not in rare]
-    unreliable = [n for found in own for n in found if not n.reliable]
-    doubtful = {n.group: _words(n) for n in unreliable}
+    unreliable = [n for found in own for n in found if _is_doubtful(purpose, schema, n)]
+    doubtful = {n.group: _words(n, purpose) for n in unreliable}
     some = f"{len(doubtful):,} of {counted(len(groups), 'group')} of {', '.join(by)}"
     where = f"{some} ({_listed_groups([*doubtful], by)})"
     if len(doubtful) == len(groups):
@@ -233,7 +245,10 @@ def _remedy(
         is_public = column.name not in learned_of(schema.sources)
         if is_public and column.name in hidden_spreads(schema, release.transcript):
             return f"{next_schema} {bins_remedy()}"
-    return f"Fewer codes of {' or '.join(by)}, or a larger budget, lower the noise."
+    several = [name for name in by if schema.domain.size(name) > 2]
+    if not several:
+        return "A larger budget lowers the noise."
+    return f"Fewer codes of {' or '.join(several)}, or a larger budget, lower the noise."
 
 
 def with_doubtful_means(release: Release, pairs: Iterable[Clique]) -> tuple[Clique, ...]:
@@ -298,5 +313,20 @@ def _own_columns(purpose: Purpose, schema: Schema) -> set[Attribute]:
     return set() if several or of_values else {name}
 
 
-def _words(number: ColumnNumber) -> str:
-    return f"the {'main number' if number.is_of_category else number.statistic} of {number.column}"
+def _is_doubtful(purpose: Purpose, schema: Schema, number: ColumnNumber) -> bool:
+    """Return whether a number is not reliable, or has a wider interval than its purpose states.
+
+    A width in another unit than the number's is not compared: that of a total, or of a column to learn.
+    """
+    in_its_unit = purpose.kind in ("mean", "quantile", "share")
+    if not number.reliable or purpose.width is None or not in_its_unit:
+        return not number.reliable
+    if number.column in learned_of(schema.sources) or number.low is None or number.high is None:
+        return False
+    return (number.high - number.low) / 2 > purpose.width
+
+
+def _words(number: ColumnNumber, purpose: Purpose) -> str:
+    name = "main number" if number.is_of_category else number.statistic
+    wide = f" within {purpose.width:g}" if number.reliable and purpose.width is not None else ""
+    return f"the {name} of {number.column}{wide}"

@@ -53,15 +53,17 @@ class PurposeSupport(Card):
         """The support in a sentence."""
         if not self.marginals:
             return f"{self.purpose}: not supported, because a column of it was left out"
-        if not self.unmeasured:
-            marginals = "its marginal" if self.marginals == 1 else f"all {self.marginals} marginals"
-            return f"{self.purpose}: {marginals} measured"
+        left = len(self.unmeasured)
+        if self.marginals == 1:
+            found = "its marginal was not measured" if left else "its marginal was measured"
+        else:
+            some = f"{self.marginals - left} of" if left else "all"
+            found = f"{some} {self.marginals} marginals were measured"
+        if not left:
+            return f"{self.purpose}: {found}"
         listed = "; ".join(", ".join(c) for c in self.unmeasured[:5])
-        more = f" and {len(self.unmeasured) - 5} more" if len(self.unmeasured) > 5 else ""
-        return (
-            f"{self.purpose}: {self.marginals - len(self.unmeasured)} of {self.marginals} marginals measured."
-            f" By assumption: {listed}{more}"
-        )
+        more = f" and {left - 5} more" if left > 5 else ""
+        return f"{self.purpose}: {found}. By assumption: {listed}{more}"
 
 
 def supports_of(

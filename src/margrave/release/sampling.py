@@ -86,11 +86,18 @@ def draw_rows(schema: Schema, model: Model, n: int | None, seed: int | None, kin
     return as_frame(schema, draw_table(schema, model, n, generator(seed)), kind)
 
 
-def draw_table(schema: Schema, model: Model, n: int | None, rng: np.random.Generator) -> pa.Table:
-    """Return ``n`` synthetic rows of a model, decoded by the schema."""
+def draw_table(
+    schema: Schema,
+    model: Model,
+    n: int | None,
+    rng: np.random.Generator,
+    *,
+    as_numbers: bool = False,
+) -> pa.Table:
+    """Return ``n`` synthetic rows of a model, decoded by the schema. Elapsed columns may stay numbers."""
     codes = draw_codes(model, n, rng)  # sampling is post-processing
     with memory_errors_as_input_errors(n):
-        return schema.decode(codes, rng=rng)
+        return schema.decode(codes, rng=rng, as_numbers=as_numbers)
 
 
 def as_frame(schema: Schema, table: pa.Table, kind: Kind) -> Any:

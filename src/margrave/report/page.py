@@ -20,6 +20,8 @@ from margrave.release.beyond_bounds import (
     values_beyond_words,
 )
 from margrave.release.coverage import pair_evidence
+from margrave.release.diagnostics import merged_together, merged_words
+from margrave.release.draws import MERGED
 from margrave.release.numbers import clipping_remedy, headlines, numbers_of, open_ends_words
 from margrave.report.charts import bars, heat, pair_map, risk
 from margrave.report.heading import Heading
@@ -37,6 +39,7 @@ from margrave.report.views import (
     price_view,
 )
 from margrave.report.wording import (
+    all_measured,
     conditions,
     contradicted,
     guarantee,
@@ -45,7 +48,6 @@ from margrave.report.wording import (
     nothing_asked,
     public_words,
     related,
-    statistic_words,
     uncertain,
 )
 from margrave.schema.constraints import name_of
@@ -77,7 +79,11 @@ def render(release: Release, heading: Heading | None = None) -> str:
             heading=heading,
             facts_of_heading=_heading(heading, facts),
             facts=facts,
-            weaknesses=[facts[key] for key in ("large_delta", "several_rows") if key in facts],
+            weaknesses=[
+                facts[key]
+                for key in ("large_delta", "several_rows")
+                if key in facts and facts[key] not in found.sentences
+            ],
             level=LEVEL,
             verdict=found,
             alarms=_alarms(release, found.sentences),
@@ -85,7 +91,6 @@ def render(release: Release, heading: Heading | None = None) -> str:
             column_notes=_column_notes(release),
             model_words=_model_words(release),
             empty_codes=facts.get("empty_codes", ""),
-            statistic=statistic_words,
             columns=_columns(release, views, numbers),
             pairs=_pairs(release, numbers),
             promise=guarantee(account, has_public_records=_public(facts) is not None),
@@ -154,13 +159,20 @@ def _column_notes(release: Release) -> list[str]:
         if to_learn
         else ""
     )
+    moved = [c.name for c in release.schema.columns if c.missing and c.outside == "missing"]
+    as_missing = (
+        f"Values outside the schema count as missing: {named(moved)}. The share of missing values includes them, and"
+        " means and quantiles leave them out."
+        if moved
+        else ""
+    )
     constraints = [name_of(c) for c, _ in release.schema.constraint_zeros]
     ruled_out = (
         f"The schema rules out combinations of values, and no synthetic row has one: {', '.join(constraints)}."
         if constraints and has_rows(release)
         else ""
     )
-    return [note for note in (ignored, unlearned, ruled_out, beyond) if note]
+    return [note for note in (ignored, unlearned, as_missing, ruled_out, beyond) if note]
 
 
 def _columns(
@@ -202,7 +214,8 @@ def _columns(
 
 def _note(release: Release, view: ColumnView) -> str:
     if view.measured is not None:
-        return f"the real counts within \N{PLUS-MINUS SIGN}{view.error:.3g} of the noisy ones"
+        counts = "counts of the rows that were kept" if release.account.left_out else "real counts"
+        return f"the {counts} within \N{PLUS-MINUS SIGN}{view.error:.3g} of the noisy ones"
     if view.name in release.unmeasured_columns:
         return "nothing was asked of it"
     return "not measured by itself"
@@ -227,8 +240,12 @@ def _pairs(release: Release, numbers: Sequence[ColumnNumber]) -> dict[str, Any] 
         if evidence.get((one, other)) == "measured":
             together[one].append(other)
             together[other].append(one)
+    merged = merged_together(release.schema.domain, release.transcript)
+    rare = f"{MERGED}: {merged_words(release.schema, merged)}. No synthetic row shows how they differ in other columns."
     return {
-        "notices": related(release.coverage),
+        "notices": [*(related(release.coverage) or [all_measured()]), rare]
+        if merged
+        else related(release.coverage),
         "map": pair_map(names, evidence) if len(names) <= max_columns else "",
         "listed": [(name, ", ".join(others) or "none") for name, others in together.items()],
         "cards": [

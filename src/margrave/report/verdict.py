@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import numpy as np
-
 from margrave._card import counted
 from margrave.release import ColumnNumber, Release
+from margrave.release.certificate import large_delta
 from margrave.release.coverage import Coverage, pair_evidence
+from margrave.release.diagnostics import merged_together
 from margrave.release.numbers import headlines
 from margrave.release.purpose_verdicts import (
     PurposeVerdict,
@@ -36,8 +36,8 @@ class Verdict:
     """The verdict in sentences, and the two lists.
 
     Args:
-        mark: "good", "partly" or "bad", for the color.
-        sentences: One to three sentences.
+        mark: "good", "partly" or "bad", for the color. A release is good only if it serves all its purposes.
+        sentences: One to four sentences.
         use_for: Uses that the noisy answers support.
         not_for: Uses that they do not support.
     """
@@ -65,7 +65,7 @@ def verdict(
     constant = [v.name for v in views if v.has_one_value and has_rows(release)]
     pairs = _Pairs.of(release, purposes, constant, doubtful_categories(numbers))
     return Verdict(
-        _mark(release, len(good), len(main), pairs),
+        _mark(release, len(good), len(main), pairs, purposes),
         _sentences(release, len(good), len(main), pairs),
         tuple(_use_for(release, good, purposes, pairs)) or ("Nothing.",),
         tuple(_not_for(release, doubtful, purposes, pairs, views)),
@@ -144,11 +144,22 @@ class _Pairs:
         ]
 
 
-def _mark(release: Release, good: int, columns: int, pairs: _Pairs) -> str:
-    if not release.account.private or release.no_model or release.misfit:
+def _mark(
+    release: Release,
+    good: int,
+    columns: int,
+    pairs: _Pairs,
+    purposes: Sequence[PurposeVerdict],
+) -> str:
+    account = release.account
+    if not account.private or large_delta(account.delta, release.model.total):
+        return "bad"
+    if release.no_model or release.misfit:
         return "bad"
     whole = has_rows(release) and len(pairs.usable) == pairs.coverage.pairs
-    return "good" if good == columns and whole and not release.unmeasured_columns else "partly"
+    whole = whole and not merged_together(release.schema.domain, release.transcript)
+    serves = good == columns and all(p.serves for p in purposes)
+    return "good" if serves and whole and not release.unmeasured_columns else "partly"
 
 
 def _sentences(release: Release, good: int, columns: int, pairs: _Pairs) -> tuple[str, ...]:
@@ -161,8 +172,14 @@ def _sentences(release: Release, good: int, columns: int, pairs: _Pairs) -> tupl
         )
     if release.misfit:
         return (contradicted(release.misfit), "Do not use the synthetic rows for these columns.")
+    weak = large_delta(release.account.delta, release.model.total)
     without = () if has_rows(release) else (_answers_alone(),)
-    return (*without, _of_columns(good, columns), *_of_pairs(pairs.coverage, len(pairs.usable)))
+    return (
+        *((weak,) if weak else ()),
+        *without,
+        _of_columns(good, columns),
+        *_of_pairs(pairs.coverage, len(pairs.usable)),
+    )
 
 
 def _answers_alone() -> str:
@@ -255,6 +272,11 @@ def _not_for(
             f"Relations of {pair_words(coverage.hidden)}{apart}: the noise exceeds the average cell of each."
         )
     found += pairs.not_related()
+    if merged := merged_together(release.schema.domain, release.transcript):
+        names = release.schema.domain.clique(merged)
+        found.append(
+            f"Relations of rare codes of {named(names, 12)}: they were merged in all pairs."
+        )
     if indirect := coverage.pairs - coverage.measured:
         were_not = (
             "the pair that was not"
@@ -265,10 +287,10 @@ def _not_for(
             f"Means or shares by group, correlations and regressions that rest on {were_not} measured together."
         )
     if errors := [v.error for v in views if v.measured is not None]:
-        error = float(np.median(errors))
+        least, largest = (f"{e:{',.0f' if e >= 1 else '.1g'}}" for e in (min(errors), max(errors)))
+        reach = least if least == largest else f"{least} to {largest}, by the column"
         found.append(
-            f"Groups of few records: with probability {LEVEL:g} noise alone puts a count off by at most about"
-            f" {error:{',.0f' if error >= 1 else '.1g'}}."
+            f"Groups of few records: with probability {LEVEL:g} noise alone puts a count off by at most about {reach}."
         )
     rows = " Synthetic rows are drawn from a model, and one may equal a real row by chance."
     found.append(f"Facts about a single person.{rows * has_rows(release)}")

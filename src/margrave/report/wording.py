@@ -11,6 +11,7 @@ from margrave.account import Account
 from margrave.attack_risk import AttackRisk, attack_risk
 from margrave.ratios import percent
 from margrave.release import ColumnNumber
+from margrave.release.certificate import several_at_thresholds
 from margrave.release.coverage import Coverage
 from margrave.release.diagnostics import Misfit
 from margrave.types import Attribute, Clique
@@ -42,7 +43,8 @@ def _risk(account: Account) -> AttackRisk:
 def limits(account: Account) -> list[str]:
     """Return the limits of the promise, one point each."""
     return [
-        f"The promise is for one such change ({account.unit}). For k at once rho is k squared times as large.",
+        f"The promise is for one such change ({account.unit}). For k at once rho is k squared times as large."
+        f"{several_at_thresholds(account)}",
         "Facts about people in general can still be learned from the release: that is its purpose.",
         "The schema is published as it is. The columns, categories, bounds and bins that were declared are taken to be"
         " public knowledge.",
@@ -145,30 +147,17 @@ def uncertain(numbers: Sequence[ColumnNumber]) -> list[str]:
             f"Numbers of {marked[0].column} are not reliable: no measured marginal has all its codes."
         ]
     sentences = [unreliable(n) for n in marked if n.statistic == "mean"]
-    others = [statistic_words(n) for n in marked if n.statistic != "mean"]
+    others = [n.statistic_words for n in marked if n.statistic != "mean"]
     if others:
         too = ", too" if sentences else ""
         sentences.append(f"Not reliable{too}: {named(others, 6)}.")
     return sentences
 
 
-def statistic_words(n: ColumnNumber) -> str:
-    """Return the name of a statistic in words, such as "median" for ``q50``."""
-    names = {
-        "q05": "5 % quantile",
-        "q25": "lower quartile",
-        "q50": "median",
-        "q75": "upper quartile",
-        "q95": "95 % quantile",
-        "missing": "share of missing values",
-    }
-    return names.get(n.statistic, n.statistic)
-
-
 def unreliable(n: ColumnNumber) -> str:
     """Return a sentence on a number that is not reliable."""
     between = n.interval.replace(" to ", " and ")
-    sentence = f"The {statistic_words(n)} of {n.column} is not reliable: between {between}."
+    sentence = f"The {n.statistic_words} of {n.column} is not reliable: between {between}."
     if n.clipping:
         return (
             f"{sentence} Values beyond its bounds may be missing from it: {percent(n.clipping)} of the"
