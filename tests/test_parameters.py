@@ -52,10 +52,10 @@ def test_defaults_are_of_their_kind(kind: Any) -> None:
         (lambda: NAPSUMQ(fit="graphical"), "Give a fit, such as margrave.models.GraphicalFit()"),  # type: ignore[arg-type]
         (lambda: AIM(workload=[("a", "b")]), "workload is a list. Give a Workload"),  # type: ignore[arg-type]
         (lambda: MST(rare_threshold="a"), "rare_threshold is 'a'. Give a number"),  # type: ignore[arg-type]
-        (lambda: AIM(max_model_mb=-1), "max_model_mb is -1. It is above 0"),
-        (lambda: MST(rare_threshold=-1), "rare_threshold is -1. It is at least 0"),
-        (lambda: PEP(gamma=-1e-12), "gamma is -1e-12. It is at least 0"),
-        (lambda: MWEM(passes=-1), "passes is -1. It is at least 0"),
+        (lambda: AIM(max_model_mb=-1), "max_model_mb is -1. Give a number above 0"),
+        (lambda: MST(rare_threshold=-1), "rare_threshold is -1. Give at least 0"),
+        (lambda: PEP(gamma=-1e-12), "gamma is -1e-12. Give at least 0"),
+        (lambda: MWEM(passes=-1), "passes is -1. Give at least 0"),
         (lambda: GEM(rounds=True), "rounds is True"),
     ],
 )

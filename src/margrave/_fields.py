@@ -51,15 +51,15 @@ def check_range(what: str, value: Any, metadata: Mapping[str, Any]) -> None:
     """
     above, least, below = (metadata.get(key) for key in ("above", "least", "below"))
     if above is not None and not value > above:
-        raise InputError(what, remedy=f"It is above {above:g}.")
+        raise InputError(what, remedy=f"Give a number above {above:g}.")
     if least is not None and not value >= least:
-        raise InputError(what, remedy=f"It is at least {least:g}.")
+        raise InputError(what, remedy=f"Give at least {least:g}.")
     if below is not None and not value < below:
-        raise InputError(what, remedy=f"It is below {below:g}.")
+        raise InputError(what, remedy=f"Give a number below {below:g}.")
     choices = metadata.get("choices")
     if choices and value not in choices:
         named = " or ".join(f'"{choice}"' for choice in choices)
-        raise InputError(what, remedy=f"It is {named}.")
+        raise InputError(what, remedy=f"Give {named}.")
 
 
 @cache

@@ -74,7 +74,7 @@ TABLES: dict[str, tuple[str, str | bytes, str, str]] = {
     "broken JSON Lines": ("t.jsonl", '{"age":1\n', "line 1", "one object per line"),
     "ragged rows": ("t.csv", HEADER + ROWS + "1,f\n", "line 122", "Complete it"),
     "a column twice": ("t.csv", "age,sex,job,age\n" + ROWS, "Columns 1 and 4", "Rename"),
-    "mixed types": ("t.csv", HEADER + ROWS + "old,f,clerk,3\n", "'age'", "missing = true"),
+    "mixed types": ("t.csv", HEADER + ROWS + "old,f,clerk,3\n", "'age'", "missing to true"),
     "a huge field": ("t.csv", HEADER + f"1,f,{'x' * 10**6},3\n", "'job'", "Widen"),
     "no header": ("t.csv", ROWS, "No column", "is it there?"),
     "a quote without end": ("t.csv", HEADER + ROWS + '1,"f,clerk,3\n', "line 122", "Close it"),
@@ -114,7 +114,7 @@ TABLES: dict[str, tuple[str, str | bytes, str, str]] = {
         "'pay'",
         "no separators of thousands",
     ),
-    "NA as a text": ("t.csv", HEADER + ROWS + "NA,f,cook,3\n", "'age'", "missing = true"),
+    "NA as a text": ("t.csv", HEADER + ROWS + "NA,f,cook,3\n", "'age'", "missing to true"),
     "line ends of old Macs": ("t.csv", (HEADER + ROWS).replace("\n", "\r"), "t.csv", "first line"),
     "a file of R": ("t.rds", b"RDX3", "a file of R", "Export"),
     "a page": ("t.html", "<html><table>", "HTML or XML", "Export"),
@@ -437,7 +437,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "only missing values": (
         lambda: synthesized(FRAME.set_column(0, "age", [[None, None]])),
         "'age': 2 values missing",
-        "missing = true",
+        "missing to true",
     ),
     "a release in memory": (
         lambda: margrave.Release.load(b"PK"),  # type: ignore[arg-type]

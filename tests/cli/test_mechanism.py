@@ -107,7 +107,7 @@ def test_what_is_given_is_what_the_mechanism_gets(arguments: str, expected: Any)
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("-m mst --rare-threshold -5", "--rare-threshold is -5.0. It is at least 0"),
+        ("-m mst --rare-threshold -5", "--rare-threshold is -5.0. Give at least 0"),
         ("-m mst --rounds 3", "--rounds means nothing to mst"),
         ("-m gaussian --no-measure-one-way", "--measure-one-way means nothing to gaussian"),
         ("-m aim --rounds 0", "--rounds is 0"),

@@ -222,19 +222,19 @@ def test_a_wrong_name_is_refused_before_data_sets_are_drawn(
 def test_an_impossible_contrast_is_in_the_one_document_of_json(
     here: Path, capsys: pytest.CaptureFixture[str], several: bool
 ) -> None:
-    ols = ["ols", "x ~ C(sex) * smokes", "--contrast", "C(sex)", "smokes[T.True]"]
+    ols = ["ols", "smokes ~ C(np.floor(x))", "--contrast", "C(np.floor(x))[T.77]", "Intercept"]
     words = (
         ["several", "r.margrave", shlex.join(ols)] if several else [ols[0], "r.margrave", *ols[1:]]
     )
     assert run(["analyze", *words, *BRIEF, "--json"]) == 2
     told = json.loads(capsys.readouterr().out)
-    assert told["error"] == "There is no estimate 'C(sex)'."
+    assert told["error"] == "There is no estimate 'C(np.floor(x))[T.77]'."
     assert (told["remedy"][:12], told["exit_code"]) == ("Did you mean", 2)
     assert (told["analyses"][0] if several else told)["estimates"]
     assert run(["analyze", *words, *BRIEF]) == 2
     said = capsys.readouterr()
     assert "Intercept" in said.out
-    assert "There is no estimate 'C(sex)'. Did you mean" in said.err
+    assert "There is no estimate 'C(np.floor(x))[T.77]'. Did you mean" in said.err
 
 
 def test_notes_of_several_analyses_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -274,6 +274,8 @@ def test_names_of_numbers_and_of_references_pass() -> None:
     check_names(schema, OLS("visits ~ nothing"), ["any name"])  # the analysis itself is refused
     with pytest.raises(InputError, match="no estimate 'kk'"):
         check_names(schema, ols, ["kk"])
+    with pytest.raises(InputError, match=r"no estimate 'C\(ward\)'"):
+        check_names(schema, ols, [], ["C(ward)", "C(ward)[T.a]"])
 
 
 def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

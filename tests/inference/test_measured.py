@@ -33,7 +33,7 @@ from margrave.inference import (
     Quantile,
     analyze,
 )
-from margrave.inference.regression import terms_of
+from margrave.inference.regression_terms import terms_of
 from margrave.marginal import LinearMap, LinearQuery
 from margrave.models import GraphicalFit
 from margrave.models.specs import fit_spec

@@ -23,7 +23,7 @@ from margrave.inference import (
     Proportion,
     analyze,
 )
-from margrave.inference.regression import terms_of
+from margrave.inference.regression_terms import terms_of
 from margrave.marginal import LinearMap
 from margrave.release import Release
 from margrave.release.diagnostics import merged_together
@@ -108,7 +108,7 @@ def test_what_takes_a_merged_code_apart_is_marked(
     found = analyzed(made, fit)
     assert marked(found) == (list(found.names) if names is None else names)
     (note,) = told(found)
-    assert "region (r1, r2)" in note
+    assert "region {r1, r2}" in note
     assert note.startswith("[!] ") is (names != [])
     before = found.notes[: found.notes.index(note)]
     assert all(n.startswith("[!] ") for n in before), "what decides is told first"
@@ -138,7 +138,7 @@ def test_values_that_were_merged_lose_their_relation() -> None:
     found = analyzed(release([("ill", "age")], groups), OLS("ill ~ age"))
     assert marked(found) == list(found.names)
     (note,) = told(found)
-    assert "age (3, 4, 5)" in note
+    assert "age {3, 4, 5}" in note
     few = analyzed(release([("ill", "x")], {"x": np.array([0, 0, 1])}), OLS("ill ~ x"))
     assert marked(few) == list(few.names)
     assert told(analyzed(release([("ill", "age")], {}), OLS("ill ~ age"))) == []

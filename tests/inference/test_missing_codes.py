@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from margrave import Release, Schema
 from margrave.errors import InputError
 from margrave.inference import By, Count, Mean, Proportion
 from margrave.inference.run import analyze
-from margrave.schema import Boolean, Integer
+from margrave.release.conditions import with_missing
+from margrave.schema import Boolean, Categorical, Date, Integer
 from margrave.schema.sources import ColumnSource
 
 
@@ -39,6 +41,22 @@ def test_a_declared_missing_code_in_a_condition_means_missing(release: Release, 
     part = release.condition({"visits": code})
     assert part.total == pytest.approx(600, abs=30)
     assert release.condition({"visits": [code, 3]}).total > part.total
+
+
+@pytest.mark.parametrize("code", ["01.01.1900", "1900-01-01", date(1900, 1, 1)])
+def test_a_date_that_means_missing_does_so_in_a_condition_however_it_is_written(code: Any) -> None:
+    seen = Date("seen", date(2020, 1, 1), date(2020, 1, 8), format="%d.%m.%Y", missing=True)
+    schema = Schema([seen], sources={"seen": ColumnSource(missing_codes=["01.01.1900"])})
+    assert with_missing(schema, {"seen": code}) == {"seen": None}
+    assert with_missing(schema, {"seen": "2020-01-02"}) == {"seen": "2020-01-02"}
+
+
+def test_a_category_with_leading_zeros_is_not_the_code_of_a_missing_value() -> None:
+    schema = Schema(
+        [Categorical("dx", ["09", "10"], missing=True)],
+        sources={"dx": ColumnSource(missing_codes=["9"])},
+    )
+    assert with_missing(schema, {"dx": ["09", "9"]}) == {"dx": ["09", None]}
 
 
 @pytest.mark.parametrize("value", ["-8", "missing", 16])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from margrave.inference import OLS, Correlation, Logistic, Mean, Proportion, Qua
 from margrave.inference.caveats.merged_codes import valued
 from margrave.inference.columns import value_of
 from margrave.inference.regression import check_formula
-from margrave.schema import Boolean, Date, Integer, Schema
+from margrave.schema import Boolean, Column, Date, Integer, Real, Schema, Timestamp
 
 
 @pytest.fixture(scope="module")
@@ -575,3 +575,17 @@ def test_a_function_that_is_infinite_somewhere_is_an_error_of_that_data_set(
     assert OLS("x ~ np.log(x)")(negative).estimates == pytest.approx(
         OLS("x ~ np.log(x)")(kept).estimates
     )
+
+
+@pytest.mark.parametrize(
+    ("column", "remedy"),
+    [
+        (Real("cost", 0, 9, bins=3), r"C\(pd.cut\(cost, "),
+        (Timestamp("cost", datetime(2020, 1, 1), datetime(2020, 1, 3)), r"C\(hour\(cost\)\)"),
+    ],
+)
+def test_a_category_of_every_real_number_or_time_is_refused(column: Column, remedy: str) -> None:
+    schema = Schema([column, Real("y", 0, 1)])
+    frame = pd.DataFrame({"cost": [1.5, 2.5], "y": [0.5, 0.6]})
+    with pytest.raises(InputError, match=f"a category for every value of 'cost'. .*{remedy}"):
+        OLS("y ~ C(cost)").check(frame, schema)

@@ -115,7 +115,7 @@ def test_rounds_of_single_queries() -> None:
         ({"granularity": "query"}, "in rounds only"),
         ({"queries": QueryFamily.cells(DOMAIN, PAIRS)}, "in rounds only"),
         ({"granularity": "cell", "adaptive": True}, "granularity is 'cell'"),
-        ({"rounds": 0}, "rounds is 0. It is above 0"),
+        ({"rounds": 0}, "rounds is 0. Give a number above 0"),
         ({"alpha": Fraction(1)}, "alpha"),
     ],
 )

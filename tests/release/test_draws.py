@@ -296,7 +296,7 @@ def test_merged_codes_are_drawn_from_and_noted() -> None:
     rare = tuple(np.flatnonzero(groups == groups.max()).tolist())
     assert draws.merged == {"wide": (rare,)}
     (note,) = (n for n in draws.notes if "merged" in n)
-    assert f"wide ({', '.join(map(str, rare[:11]))}" in note, "the codes are named"
+    assert f"wide {{{', '.join(map(str, rare[:11]))}" in note, "the codes are named"
     shares = np.array([np.asarray(m.project(("wide",)).values) / m.total for m in draws.models()])
     assert_allclose(shares.sum(axis=1), 1.0)
     assert (

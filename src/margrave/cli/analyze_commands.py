@@ -163,7 +163,7 @@ def answers(
     """
     release = cast(Source, Release.load(release_path, max_mb=max_release_mb))
     for r in requests:
-        check_names(release.schema, r.fit, [*r.tests, *chain.from_iterable(r.contrasts)])
+        check_names(release.schema, r.fit, r.tests, [*chain.from_iterable(r.contrasts)])
     with reporting(not quiet) as progress:
         found = analyze_several(
             release,

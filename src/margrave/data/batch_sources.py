@@ -219,6 +219,11 @@ def open_source(source: Any, expected: Sequence[str] = ()) -> BatchSource | None
 
 
 def _paths(source: str | PathLike[str], expected: Sequence[str]) -> BatchSource:
+    if not os.fspath(source):
+        raise DataError(
+            "The name of the table is empty.",
+            remedy="Name a file, a folder of files, or a pattern such as 'data/*.parquet'.",
+        )
     path, files = Path(source), files_of(source)
     if (sheet := sheet_of(source)) is not None:
         return open_file(sheet[0], expected, sheet[1])

@@ -36,7 +36,9 @@ def other_words(word: str) -> tuple[str, str] | None:
     return forms.get(in_our_words("analysis", word))
 
 
-def check_names(schema: Schema, fit: Estimand, names: Sequence[str]) -> None:
+def check_names(
+    schema: Schema, fit: Estimand, tests: Sequence[str], contrasts: Sequence[str] = ()
+) -> None:
     """Raise `InputError` for a name that an analysis cannot have. Looks at the schema alone.
 
     The analysis runs on made-up records with every category. A name of a level that only real
@@ -45,9 +47,10 @@ def check_names(schema: Schema, fit: Estimand, names: Sequence[str]) -> None:
     Args:
         schema: The columns.
         fit: The analysis.
-        names: Estimates, or terms that stand for all of their coefficients.
+        tests: Estimates, or terms that stand for all of their coefficients.
+        contrasts: Estimates alone.
     """
-    if not names:
+    if not tests and not contrasts:
         return
     frame, known = _made_up(schema), list[str]()
     for end in (0, -1):  # a category that is the reference has no coefficient
@@ -57,9 +60,12 @@ def check_names(schema: Schema, fit: Estimand, names: Sequence[str]) -> None:
         known += [] if fitted is None else fitted.names
     known = list(dict.fromkeys(known))
     terms = {term_of(n) for n in known}
-    for name in names if known else ():
+    for name in (*tests, *contrasts) if known else ():
         own = spelled(name)
         if own not in known and own not in terms and not _of_numbers(own, terms, frame):
+            raise no_estimate(name, known)
+    for name in contrasts:
+        if spelled(name) in terms and spelled(name) not in known:
             raise no_estimate(name, known)
 
 

@@ -16,7 +16,7 @@ from margrave.errors import InputError
 from margrave.formula import columns_in, parse
 from margrave.inference.datasets import Frames
 from margrave.inference.fitted import Basis, EstimateTerm, Fitted, read_fit
-from margrave.inference.regression import terms_of
+from margrave.inference.regression_terms import terms_of
 from margrave.types import Clique
 
 #: Runs of a function that look for its columns; one with more columns remains unknown.

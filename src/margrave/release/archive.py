@@ -144,7 +144,7 @@ class _Room:
         # ``MAX_RATIO`` of the manifest: its parsed text takes many times its length.
         max_manifest_ratio = 50
         largest = self._max_mb * 2**20 * (manifest_share if manifest else 1)
-        if self._taken + size > largest:
+        if not self._taken + size <= largest:  # nan too
             return ReleaseError(
                 f"It takes more than {self._max_mb:g} MB.",
                 remedy="If it is your own, allow more: Release.load(path, max_mb=...), or --max-release-mb.",

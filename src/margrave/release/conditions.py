@@ -14,14 +14,15 @@ import pyarrow as pa
 
 from margrave.errors import InputError, did_you_mean
 from margrave.schema import Categorical, Column, Ordinal, Schema
-from margrave.schema.categorical import Lookup
 from margrave.schema.column import abbreviate
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.elapsed import Elapsed
+from margrave.schema.missing_codes import stand_for_missing
 from margrave.schema.numeric import Numeric
-from margrave.schema.parsing import Mask, plain
+from margrave.schema.parsing import DateReader, Mask, plain, units_since
 from margrave.schema.parts import TimePart, source_name
 from margrave.schema.reading_output import for_reading_output
+from margrave.schema.sources import spans_of_codes
 from margrave.types import Attribute, FloatArray
 
 Value = str | int | float | bool | date | datetime | None
@@ -86,10 +87,16 @@ def _with_missing(schema: Schema, attribute: Attribute, condition: Condition) ->
 
 def means_missing(schema: Schema, attribute: Attribute, value: Any) -> bool:
     """Return True for a value that the schema reads as missing: a missing-value code, or an empty text."""
-    column = schema.column(attribute)
+    column, text = schema.column(attribute), str(value).strip()
+    if not column.missing or not text:
+        return column.missing
     codes = () if isinstance(column, Elapsed) else schema.source(source_name(column)).missing_codes
-    text = str(value).strip()
-    return column.missing and (not text or Lookup(tuple(codes))(text) is not None)
+    spans = spans_of_codes(column, codes)
+    moment = DateReader(getattr(column, "format", None), output=True)(text) if spans else None
+    at = None if moment is None else units_since(moment, 1)
+    return bool(stand_for_missing(column, pa.array([text]), codes)[0]) or (
+        at is not None and any(first <= at <= last for first, last in spans)
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ def check_refit(
         )
     check_kinds(fit, transcript)
     cells = _model_cells(fit, model.domain, transcript)
-    if cells > max_model_mb * CELLS_PER_MB:
+    if not cells <= max_model_mb * CELLS_PER_MB:  # nan too
         raise ModelTooLargeError(
             f"A model by {type(fit).__name__} of all that was counted has {cells:,} cells, above"
             f" {max_model_mb:g} MB.",

@@ -67,8 +67,8 @@ class MergedColumn:
     def words(self) -> str:
         """The column, with the first of its merged codes."""
         labels = self.schema.column(self.column).labels()
-        sets = "; ".join(first_few(labels[c] for c in codes) for codes in self.sets)
-        return f"{self.column} ({sets})"
+        sets = (f"{{{first_few(labels[c] for c in codes)}}}" for codes in self.sets)
+        return f"{self.column} {', '.join(sets)}"
 
 
 def merged(context: Context) -> tuple[MergedColumn, ...]:
