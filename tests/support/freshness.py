@@ -12,29 +12,40 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-SOURCE = tuple(
+MEASURING = tuple(
     f"src/margrave/{name}"
     for name in (
-        "privacy", "accounting", "data", "profiling", "schema", "mechanisms", "release", "bounds", "models", "marginal",
-        "api.py", "run.py", "unfinished.py", "domain.py", "unit.py", "structural_zeros.py", "frames.py", "workload.py",
-        "transcript", "account.py", "provenance.py", "public_table.py",
-        "row_checks.py", "learning", "learning_stage.py", "resuming.py", "custodian.py", "plugins.py",
-        "_io.py", "_fields.py", "errors.py", "error_sanitizer.py", "types.py",
+        "privacy", "accounting", "mechanisms", "models", "marginal", "transcript", "domain.py", "unit.py",
+        "structural_zeros.py", "workload.py", "account.py", "provenance.py", "public_table.py", "data/table.py",
+        "error_sanitizer.py", "errors.py", "types.py",
     )
 )  # fmt: skip
-"""Source that every proof is about: what reads rows, what asks and answers, and what is made of the answers."""
+"""Source between the coded rows of a table and noisy answers: what is asked, drawn, charged and fitted."""
+
+SOURCE = (
+    *MEASURING,
+    *(
+        f"src/margrave/{name}"
+        for name in (
+            "data", "profiling", "schema", "release", "bounds", "api.py", "run.py", "unfinished.py", "frames.py",
+            "row_checks.py", "learning", "learning_stage.py", "resuming.py", "custodian.py", "plugins.py", "_io.py",
+            "_fields.py",
+        )
+    ),
+)  # fmt: skip
+"""Also what reads rows from tables, and what is made of the answers."""
 
 TABLES = ("tests/support/conformance.py", "tests/support/tiny_table.py", "src/margrave/testing")
 OUTPUTS = ("src/margrave/cli", "src/margrave/report")
 
 RELEVANT: dict[str, tuple[str, ...]] = {
-    "replay": (*SOURCE, *TABLES, "tests/mechanisms/test_replay.py"),
+    "replay": (*MEASURING, *TABLES, "tests/mechanisms/test_replay.py"),
     "interference": (
         *SOURCE, *OUTPUTS, *TABLES, "tests/testing/test_mechanisms.py", "tests/mechanisms/test_noninterference.py",
         "tests/support/command_line.py", "tests/boundary/test_interference.py",
     ),
     "mutants": (*SOURCE, *OUTPUTS, "src/margrave/inference", "src/margrave/evaluation", "tests"),
-    "audit": (*SOURCE, *TABLES, "tests/support/audit.py", "tests/trust/test_audit.py"),
+    "audit": (*MEASURING, *TABLES, "tests/support/audit.py", "tests/trust/test_audit.py"),
     "toy": (*SOURCE, *TABLES),
     "fuzz": (*SOURCE, "tests/support/fuzz.py", "tests/trust/test_fuzz.py"),
     "faults": (
@@ -42,13 +53,17 @@ RELEVANT: dict[str, tuple[str, ...]] = {
         "tests/accounting/test_ledger_file.py",
     ),
     "scale": (*SOURCE, "src/margrave/planning.py", "src/margrave/cost.py", "tests/support/scale.py"),
-    "samplers": (*SOURCE, "tests/privacy/test_noise.py"),
+    "samplers": (*MEASURING, "tests/privacy/test_noise.py"),
     "canaries": (
         *SOURCE, *OUTPUTS, *TABLES, "tests/support/alive.py", "tests/trust/test_canary.py",
         "tests/trust/test_noise.py", "tests/house/test_hazards.py",
     ),
 }  # fmt: skip
-"""Privacy-relevant files and folders of each part: source, and the tests that the part runs."""
+"""Files and folders that each part is about: source, and the tests that the part runs.
+
+Replay, audit and samplers run on coded rows and look at what the gate answers and charges. Files of tables, and what is
+made of the answers, are the matter of the other parts.
+"""
 
 RUN_AT = re.compile(r"\((?P<commit>[0-9a-f]{7,40})(?P<edited>\+?)\)")
 """The commit in a version such as ``0.1.0 (c2a5e72)``; ``+`` marks files that were edited after it."""

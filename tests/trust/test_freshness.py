@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
+from functools import partial
 from pathlib import Path
+from types import FrameType
 
+import numpy as np
 import pytest
 
+from margrave.accounting import AddRemoveRow
+from margrave.testing.loss import BUDGETS, ratios
+from tests.mechanisms.test_replay import cases_of, drawn
 from tests.support import freshness, trust
+from tests.support.audit import audit_noise, quick
+from tests.support.conformance import hurried, remembering
 from tests.support.freshness import Commit, commit_of, lines_since, uncommitted
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -185,9 +194,44 @@ def test_files_of_bytes_and_renames_count(repository: Path) -> None:
 
 def test_every_part_says_which_source_it_is_about() -> None:
     assert set(freshness.RELEVANT) == set(trust.PARTS)
-    for paths in freshness.RELEVANT.values():
-        assert set(paths) >= set(freshness.SOURCE)
+    for part, paths in freshness.RELEVANT.items():
+        on_codes = part in ("replay", "audit", "samplers")
+        assert set(paths) >= set(freshness.MEASURING if on_codes else freshness.SOURCE)
         assert [p for p in paths if not (trust.ROOT / p).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["independent", "mst"])
+def test_replay_and_audit_call_what_they_say_they_are_about(name: str) -> None:
+    """But for making a schema and a release, and for checking arguments."""
+    package, called = trust.ROOT / "src" / "margrave", set[str]()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            called.add(frame.f_code.co_filename)
+
+    def run() -> None:
+        ratios_of(name)
+        audit_noise(partial(quick, name), 5)
+
+    run()  # so that nothing is imported below
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    own = {Path(f).relative_to(package) for f in called if f.startswith(str(package))}
+    about = [Path(p).relative_to("src/margrave") for p in freshness.MEASURING]
+    besides = [Path(p) for p in ("schema", "release", "testing")]
+    outside = [p for p in own if not any(p == a or a in p.parents for a in [*about, *besides])]
+    assert own
+    assert [str(p) for p in outside if not p.name.startswith("_")] == []
+
+
+def ratios_of(name: str) -> None:
+    (case,) = cases_of(name, AddRemoveRow())[:1]
+    rng = np.random.default_rng(1)
+    mechanism, one, others = drawn(case, AddRemoveRow(), rng, 2)
+    ratios(remembering(hurried(mechanism)), AddRemoveRow(), [(one, others)], BUDGETS[0], seed=1)
 
 
 def test_a_planted_blindness_would_be_seen(

@@ -43,6 +43,7 @@ def terms_of(
     The intercept is the estimate at the reference of every category, and depends on every slope.
 
     Example:
+        >>> from margrave.formula import parse
         >>> terms_of(parse("y ~ x * C(z)"), ("Intercept", "x:C(z)[T.b]"))["x:C(z)[T.b]"]
         EstimateTerm(columns=('y', 'x', 'z'), joins=('y', 'x', 'z'), pivots=('x', 'z'), levels={'z': ('b', '')})
     """
@@ -118,6 +119,7 @@ def _equated(node: Node, functions: Functions) -> Levels:
 def needed_by(tree: Formula, functions: Functions) -> Clique:
     """Return the columns whose missing values leave a record out: all that are not only tested for missing values.
 
+    >>> from margrave.formula import parse
     >>> needed_by(parse("y ~ a + b.isna()"), {})
     ('y', 'a')
     """
