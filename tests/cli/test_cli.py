@@ -296,6 +296,16 @@ def test_overwriting_when_asked(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert Release.load("r.margrave").provenance.mechanism == "independent"
 
 
+def test_a_run_that_keeps_no_release_says_so_before(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kept, says in ((["--release", "r.margrave"], False), ([], True)):
+        capsys.readouterr()
+        own = ["-m", "independent", "-o", "rows.csv", "--overwrite", *kept]
+        assert run(["synthesize", "table.csv", "-s", "schema.toml", *BUDGET, *own]) == 0
+        assert ("Note: No release is kept." in capsys.readouterr().err) is says
+
+
 def test_rows_and_seed_and_csv(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(
         capsys,

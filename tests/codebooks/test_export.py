@@ -199,3 +199,16 @@ def test_the_three_commands(tmp_path: Path) -> None:
     done = run.invoke(cli, ["schema", "grammar"])
     assert done.exit_code == 0
     assert json.loads(done.output) == schema_grammar()
+
+
+def test_an_import_tells_what_is_learned_within_its_bounds(tmp_path: Path) -> None:
+    book = tmp_path / "book.json"
+    fields = [
+        {"name": "crp", "type": "number", "constraints": {"minimum": 0, "maximum": 500}},
+        {"name": "cost", "type": "number"},
+    ]
+    book.write_text(json.dumps({"fields": fields}))
+    done = CliRunner().invoke(cli, ["schema", "import", str(book), "-o", str(tmp_path / "s.toml")])
+    assert done.exit_code == 0, done.output
+    assert "Not in the code book, to be learned: cost." in done.output
+    assert "To be learned within what the code book states: crp." in done.output

@@ -530,7 +530,7 @@ def test_redcap_as_it_exports_dictionaries(tmp_path: Path) -> None:
         "enrolled,a,,text,Enrolled,,,date_ymd,2010-01-01,today,,",
         "born,a,,text,Born,,,date_ymd,,[enrolled],,",
         'sites,a,,checkbox,Sites,"1, A | 2, B",,,,,y,',
-        'weight,a,,text,Weight,,,number_1dp_comma_decimal,"20,5","300,0",,',
+        'weight,a,,text,Weight,,999 = not <b>measured</b>,number_1dp_comma_decimal,"20,5","300,0",,',
         'bmi,b,,calc,BMI,round([weight]/2),,,,,,"[sex] = ""1"""',
     ]
     schema = read_code_book(written(tmp_path, "\ufeff" + "\r\n".join([header, *rows])))
@@ -542,6 +542,7 @@ def test_redcap_as_it_exports_dictionaries(tmp_path: Path) -> None:
     }
     assert {"sites___1", "sites___2", "a_complete", "b_timestamp"} < set(schema.ignore)
     assert schema.remarks["enrolled"] == "Enrolled. Its bound today is not a value"
+    assert schema.remarks["weight"].startswith("Weight. 999 = not measured")
     assert schema.remarks["bmi"] == (
         'BMI. Calculated: round([weight]/2). Has a value only if [sex] = "1"'
     )

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import statsmodels.formula.api as smf
 
+import margrave
 from margrave.errors import InputError
 from margrave.formula import columns_in
 from margrave.inference import OLS, Correlation, Logistic, Mean, Proportion, Quantile, analyze
@@ -589,3 +591,20 @@ def test_a_category_of_every_real_number_or_time_is_refused(column: Column, reme
     frame = pd.DataFrame({"cost": [1.5, 2.5], "y": [0.5, 0.6]})
     with pytest.raises(InputError, match=f"a category for every value of 'cost'. .*{remedy}"):
         OLS("y ~ C(cost)").check(frame, schema)
+
+
+def test_the_reference_of_numbers_is_that_of_the_release_whatever_the_seed() -> None:
+    """Three values are nearly as common: a data set alone may have any of them the most often."""
+    k = np.repeat([0, 1, 2], [1000, 1010, 1000])
+    table = pa.table({"k": k, "y": np.tile([0, 1], 1505)})
+    schema = Schema([Integer("k", 0, 2), Integer("y", 0, 1)])
+    release = margrave.synthesize(table, schema, epsilon=1e4, delta=1e-9, mechanism="mst", seed=1)
+    for seed in range(6):
+        found = analyze(release, OLS("y ~ C(k)"), m=3, seed=seed)
+        assert {e.name for e in found} == {"Intercept", "C(k)[T.0]", "C(k)[T.2]"}
+
+
+def test_an_outcome_of_several_categories_is_compared_one_at_a_time() -> None:
+    frame = pd.DataFrame({"ward": pd.Categorical(["a", "b", "c"]), "x": [1.0, 2.0, 3.0]})
+    with pytest.raises(InputError, match=r"Compare one of its values .* Logistic\(.*ward == 'a' ~"):
+        OLS("ward ~ x")(frame)

@@ -60,7 +60,7 @@ def test_an_analysis_repeats_the_verdict_of_the_noisy_counts(
     found = analyze(release, fit, 3, seed=0, method="bootstrap")
     notes = [n for n in found.notes if "noisy counts alone" in n]
     assert len(notes) == bool(said)
-    assert all(n.startswith("[!] ") and said in n and "take that interval" in n for n in notes)
+    assert all(n.startswith("[!] ") and said in n and "Take that interval." in n for n in notes)
     (own,) = found
     assert own.unreliable == ((fit.column,) if said else ())
     assert own.flagged == bool(said)
@@ -116,7 +116,7 @@ def test_every_group_is_marked_as_its_number_is(
     assert caveat.decisive
     assert caveat.names == (found.names[1],)
     assert f"alone 1 of these 2 {kind} is not reliable." in caveat.text
-    assert "margrave numbers --by ward shows them." in caveat.text
+    assert f"margrave numbers RELEASE --columns {of.column} --by ward shows them." in caveat.text
     assert found.contrast({found.names[0]: 1, found.names[1]: -1}).flagged
 
 
@@ -135,4 +135,4 @@ def test_shares_of_columns_with_missing_values_are_of_other_rows(noisy: Release)
     found = analyze(noisy, Proportion("ward", "b"), 3, seed=0, method="bootstrap")
     (note,) = (n for n in found.notes if "noisy counts alone" in n)
     assert "That share is of all rows, also those with a missing value." in note
-    assert "take that interval" not in note
+    assert "Take that interval" not in note

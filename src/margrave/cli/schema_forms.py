@@ -55,10 +55,14 @@ def import_command(
         echo(schema.to_toml(), nl=False)
         return
     schema.save(output, overwrite=overwrite)
-    learned = ", ".join(c.name for c in schema.to_learn)
+    to_learn = {c.name for c in schema.to_learn}
+    learned = ", ".join(n for n in to_learn if not schema.source(n).cite)
+    binned = ", ".join(n for n in to_learn if schema.source(n).cite)
     echo(f"Wrote a schema of {counted(len(schema.columns), 'column')} to {output}.")
     if learned:
         echo(f"Not in the code book, to be learned: {learned}.")
+    if binned:
+        echo(f"To be learned within what the code book states: {binned}.")
     if schema.ignore:
         echo(f"Left out: {', '.join(schema.ignore)}.")
     for name, remark in schema.remarks.items():

@@ -246,7 +246,9 @@ def synthesize_command(
         echo(f"Note: {sentence}", err=True)
     keeper = Keeper(outputs, journal, overwrite=overwrite, replaces_release=bool(replaced))
     warn_weak(budget)
+    kept = "No release is kept. Without one there are no intervals and no analyses, and further rows cost a new run."
     notes = [
+        "" if outputs["--release"] else f"{kept} --release FILE.margrave keeps one.",
         "" if ledger else ledger_note({**inputs, **outputs}),
         rows_to_learn(schema, budget, protected, None),
     ]

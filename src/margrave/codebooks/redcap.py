@@ -133,10 +133,12 @@ def _redcap(row: Mapping[str, str], *, is_first: bool) -> list[Variable]:
 
 
 def _notes(row: Mapping[str, str], sort: str) -> list[str]:
-    """Return notes on what decides the values of a field."""
+    """Return notes on what decides the values of a field, and what the dictionary says of them."""
     shown = " ".join(row.get("branching_logic", "").split())
     formula = " ".join(row.get("choices", "").split()) if sort == "calc" else ""
+    said = " ".join(re.sub(r"<[^>]*>", "", row.get("field_note", "")).split())
     return [
+        *([said] if said else []),
         *([f"Calculated: {formula}"] if formula else []),
         *([f"Has a value only if {shown}"] if shown else []),
     ]

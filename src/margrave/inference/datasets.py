@@ -16,6 +16,7 @@ from margrave._fields import is_number, is_whole
 from margrave.errors import InputError
 from margrave.formula import Functions
 from margrave.release.conditional import Conditional
+from margrave.release.draws import Draws
 from margrave.schema import Boolean, Categorical, Coded, Integer, Ordinal, Schema
 
 Progress = Callable[[str, float], None]
@@ -237,6 +238,22 @@ class Frames:
 def _whole_numbers(schema: Schema) -> dict[str, range]:
     found = {c.name: range(c.low, c.high + 1) for c in schema.columns if isinstance(c, Integer)}
     return found | {c.name: range(c.codes) for c in schema.columns if isinstance(c, Coded)}
+
+
+def commonest_numbers(draws: Draws, names: Collection[str]) -> dict[str, str]:
+    """Return the commonest value of each column of whole numbers among some, and the least of a bin of several.
+
+    The counts are those of the release's own distribution, so that a seed changes nothing; of a posterior, those of
+    its first distribution.
+    """
+    model, found = next((draws.released() or draws).models()), dict[str, str]()
+    for column in (c for c in draws.schema.columns if c.name in names):
+        if isinstance(column, Integer | Coded):
+            counts = model.project((column.name,)).values[: column.size - column.missing]
+            code = int(np.argmax(counts))
+            least = column.cells.extremes[0][code] if isinstance(column, Integer) else code
+            found[column.name] = f"{least:.0f}"
+    return found
 
 
 def table_of(draws: DataSets, i: int, names: Collection[str] | None = None) -> pa.Table:

@@ -189,8 +189,9 @@ def fixed_levels(right: Node, frame: pd.DataFrame) -> Levels:
     """Return the levels of numbers taken as categories that all data sets must share.
 
     The levels of numbers are the values that occur. So a first value that is rare would be the reference of some
-    data sets alone, and coefficients of one name would mean different things. The reference is the commonest value.
-    Codings that compare all levels need the same levels in every data set.
+    data sets alone, and coefficients of one name would mean different things. The reference is the commonest value of
+    the release, unless it is half as common here as another. Codings that compare all levels need the same levels in
+    every data set.
     """
     found = dict[str, tuple[str, ...]]()
     for text, node in categories_in(right).items():
@@ -203,7 +204,10 @@ def fixed_levels(right: Node, frame: pd.DataFrame) -> Levels:
         if node.coding is not None and node.coding.name != "Treatment":
             found[text] = every
         elif every and (node.coding is None or node.coding.option is None):
-            found[text] = (every[int(counts.argmax())],)
+            most, stated = int(counts.argmax()), commonest_of(node, frame)
+            if stated in every and 2 * counts[every.index(stated)] >= counts[most]:
+                most = every.index(stated)
+            found[text] = (every[most],)
     return found
 
 

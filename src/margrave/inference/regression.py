@@ -162,9 +162,13 @@ class OLS(_Regression):
     def _outcome(self, frame: pd.DataFrame, left: Node) -> pd.Series:
         column = frame[left.name] if isinstance(left, ColumnName) else None
         if column is not None and not is_truth(column) and levels_of(column) is not None:
+            levels = levels_of(column) or []
+            one = f"{written(left)} == {label_of(levels[0])!r}" if levels else ""
             raise InputError(
                 f"Column {column.name!r} is not a number, so it cannot be an outcome.",
-                remedy="Use Logistic.",
+                remedy="Use Logistic."
+                if len(levels) < 3
+                else f"Compare one of its values with the others: Logistic({f'{one} ~ ...'!r}).",
             )
         found = _series(frame, left, Evaluator(frame).numbers(left))
         if np.isinf(found).any():

@@ -19,12 +19,14 @@ from margrave.inference.caveats.stated import with_open_ends
 from margrave.inference.columns import SCHEMA
 from margrave.inference.combine import Mixture, combine, mix
 from margrave.inference.datasets import (
+    COMMONEST,
     DataSets,
     Frames,
     Progress,
     Source,
     Tables,
     are_runs,
+    commonest_numbers,
     open_source,
     table_of,
 )
@@ -352,7 +354,10 @@ def _analysis(
 def _with_levels(fit: Fit, draws: DataSets, frames: Frames) -> Fit:
     if not isinstance(fit, Estimand) or not fit.leveled:
         return fit
-    return fit.with_levels(frames.draw(draws, 0, frames.with_origins(fit.leveled)))
+    frame = frames.draw(draws, 0, frames.with_origins(fit.leveled))
+    if isinstance(draws, Draws):
+        frame.attrs[COMMONEST] |= commonest_numbers(draws, fit.leveled)
+    return fit.with_levels(frame)
 
 
 def _named(

@@ -188,8 +188,11 @@ def _interactions(context: Context) -> Iterator[Caveat]:
         yield _assumed(context, text, [n for n in new if {*parts} & {*wholes[n]}])
     if any(j not in left_out for j in cliques):  # else the pairs say it all
         cliques = dict.fromkeys(j for j in cliques if j not in left_out)
+        sets = [*{frozenset(j): j for j in reversed(cliques)}.values()][
+            ::-1
+        ]  # in any order of columns
         text = (
-            f"{some([words_of(j) for j in cliques], '; ')} were never measured all at once: by construction the"
+            f"{some([words_of(j) for j in sets], '; ')} were never measured all at once: by construction the"
             " synthetic data hold no interaction of them, and in a part of the records the same relation as in all."
         )
         yield _assumed(context, text, [n for n in context.names if {*cliques} & {*wholes[n]}])

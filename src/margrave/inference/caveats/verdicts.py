@@ -60,12 +60,13 @@ def check(context: Context) -> Iterator[Caveat]:
     whose = (
         "That share is of all rows, also those with a missing value."
         if of_others
-        else "If an interval there disagrees with the one here, take the one there."
+        else "Take the intervals there, also where they are wider."
         if isinstance(fit, By)
-        else "If that interval disagrees with the one here, take that interval."
+        else "Take that interval."
     )
     them = "them" if isinstance(fit, By) else "it"
-    where = f" margrave numbers{f' --by {by}' if by else ''} shows {them}."
+    asked = f"margrave numbers RELEASE --columns {first.column}{f' --by {by}' if by else ''}"
+    where = f" {asked} shows {them}."
     yield Caveat(
         "not reliable",
         names,
