@@ -1,4 +1,4 @@
-"""Notes before a run: ledgers that lie beside it, and columns that may be a person ID column."""
+"""Notes before a run: what it keeps, ledgers that lie beside it, and columns that may be a person ID column."""
 
 from __future__ import annotations
 
@@ -45,6 +45,12 @@ def ledger_note(files: Mapping[str, str | None]) -> str:
         f"This run is not charged to a ledger, and there is one in {first}. If it has a cap for these rows or persons,"
         f" stop, and give --ledger {first} --dataset NAME; margrave ledger show {first} lists the names."
     )
+
+
+def release_note(outputs: Mapping[str, str | None]) -> str:
+    """Return a note if a run keeps no release; "" if it does."""
+    kept = "No release is kept. Without one there are no intervals and no analyses, and further rows cost a new run."
+    return "" if outputs["--release"] else f"{kept} --release FILE.margrave keeps one."
 
 
 def warn_of_persons(schema: Schema) -> None:

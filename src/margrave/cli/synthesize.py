@@ -22,7 +22,7 @@ from margrave.cli.mechanism import (
     public_of,
     public_options,
 )
-from margrave.cli.notes import after_notes, ledger_note, warn_of_persons
+from margrave.cli.notes import after_notes, ledger_note, release_note, warn_of_persons
 from margrave.cli.numbers import show_headlines
 from margrave.cli.options import (
     books_options,
@@ -246,9 +246,8 @@ def synthesize_command(
         echo(f"Note: {sentence}", err=True)
     keeper = Keeper(outputs, journal, overwrite=overwrite, replaces_release=bool(replaced))
     warn_weak(budget)
-    kept = "No release is kept. Without one there are no intervals and no analyses, and further rows cost a new run."
     notes = [
-        "" if outputs["--release"] else f"{kept} --release FILE.margrave keeps one.",
+        release_note(outputs),
         "" if ledger else ledger_note({**inputs, **outputs}),
         rows_to_learn(schema, budget, protected, None),
     ]
@@ -272,9 +271,8 @@ def synthesize_command(
     keeper.done()
     facts = release.certificate()
     if as_json:
-        echo_json(
-            {"outputs": {k: v for k, v in outputs.items() if v is not None}, "certificate": facts}
-        )
+        named = {k: v for k, v in outputs.items() if v is not None}
+        echo_json({"outputs": named, "certificate": facts})
     else:
         _tell(release, facts, outputs, heading, schema.ignore)
 
