@@ -271,8 +271,8 @@ def synthesize_command(
     keeper.done()
     facts = release.certificate()
     if as_json:
-        named = {k: v for k, v in outputs.items() if v is not None}
-        echo_json({"outputs": named, "certificate": facts})
+        written = {k: v for k, v in outputs.items() if v is not None}
+        echo_json({"outputs": written, "certificate": facts})
     else:
         _tell(release, facts, outputs, heading, schema.ignore)
 
