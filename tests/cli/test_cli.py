@@ -303,7 +303,7 @@ def test_a_run_that_keeps_no_release_says_so_before(
         capsys.readouterr()
         own = ["-m", "independent", "-o", "rows.csv", "--overwrite", *kept]
         assert run(["synthesize", "table.csv", "-s", "schema.toml", *BUDGET, *own]) == 0
-        assert ("Note: No release is kept." in capsys.readouterr().err) is says
+        assert ("Note: This run keeps no release." in capsys.readouterr().err) is says
 
 
 def test_rows_and_seed_and_csv(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

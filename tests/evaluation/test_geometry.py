@@ -216,7 +216,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         ({"directions": 0}, "directions is 0. Give a whole number"),
         ({"target": "b"}, "target and test belong together"),
         ({"test": OTHER}, "target and test belong together"),
-        ({"regression": True}, "regression is about the target"),
+        ({"regression": True}, "A regression needs a target"),
         ({"target": "z", "test": OTHER, "regression": True}, "no column 'z'"),
     ],
 )

@@ -177,7 +177,7 @@ def answers(
 
 
 def first_fault(answered: Sequence[AnalysisAnswer]) -> InputError | None:
-    """Return the first error of a test or contrast; None if there is none."""
+    """Return the first error of a test or contrast, or None."""
     return next((answer.fault for answer in answered if answer.fault is not None), None)
 
 

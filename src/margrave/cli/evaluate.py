@@ -121,7 +121,7 @@ def evaluate_command(
         raise InputError("--target and --test belong together.", remedy="Give both, or neither.")
     if regression and target is None:
         raise InputError(
-            "--regression is about the target, and there is none.",
+            "--regression needs a target.",
             remedy="Give --target and --test, or leave --regression out.",
         )
     if rows == 0:

@@ -49,7 +49,7 @@ def ledger_note(files: Mapping[str, str | None]) -> str:
 
 def release_note(outputs: Mapping[str, str | None]) -> str:
     """Return a note if a run keeps no release; "" if it does."""
-    kept = "No release is kept. Without one there are no intervals and no analyses, and further rows cost a new run."
+    kept = "This run keeps no release. Intervals, analyses and further rows need one."
     return "" if outputs["--release"] else f"{kept} --release FILE.margrave keeps one."
 
 

@@ -115,7 +115,7 @@ class Evaluation:
 
     @property
     def mean_two_way(self) -> float:
-        """The mean total variation over pairs of columns; 0 if there are no pairs."""
+        """The mean total variation over pairs of columns, 0 for a single column."""
         return float(np.mean(list(self.two_way.values()))) if self.two_way else 0.0
 
     def equivalent_sample_size(self) -> str:

@@ -124,7 +124,7 @@ def _check_target(
         raise InputError("target and test belong together.", remedy="Give both, or neither.")
     if target is None and regression:
         raise InputError(
-            "regression is about the target, and there is none.",
+            "A regression needs a target.",
             remedy="Give target and test, or leave out regression.",
         )
     if target is not None and regression:

@@ -99,23 +99,27 @@ def check(context: Context) -> Iterator[Caveat]:
             names = tuple(n for n, own in by_name.items() if set(own) & set(columns))
             text = _text(context, columns, context.about(names), own_marginal)
             yield Caveat("small cells", names, True, text)
-    levels = context.once(hidden_levels)
-    if names := tuple(n for n, own in levels.items() if own):
-        groups = dict.fromkeys(group for n in names for _, group in levels[n])
+    few, weak = "hold few records", "Differences from other records are too small there"
+    yield from _of_few(context, context.once(hidden_levels), few, weak)
+    few = "are few"
+    weak = "Relations are too weak there, and means too near the middle of the range"
+    yield from _of_few(context, context.once(hidden_parts), few, weak, "the records with ")
+
+
+def _of_few(
+    context: Context,
+    hidden: Mapping[str, tuple[tuple[Clique, str], ...]],
+    few: str,
+    weak: str,
+    which: str = "",
+) -> Iterator[Caveat]:
+    """Yield which groups or parts of few records the noise hides."""
+    if names := tuple(n for n, own in hidden.items() if own):
+        groups = dict.fromkeys(group for n in names for _, group in hidden[n])
         yield Caveat(
             "small cells", names, True,
-            f"The noise hides the cells of {first_few(groups)}, which hold few records. Differences from other"
-            " records are too small there. Give the columns fewer codes, or the release a larger budget, for a valid"
-            f" interval of {context.about(names)}.",
-        )  # fmt: skip
-    parts = context.once(hidden_parts)
-    if names := tuple(n for n, own in parts.items() if own):
-        texts = dict.fromkeys(text for n in names for _, text in parts[n])
-        yield Caveat(
-            "small cells", names, True,
-            f"The noise hides the cells of the records with {first_few(texts)}, which are few. Relations are too weak"
-            " there, and means too near the middle of the range. Give the columns fewer codes, or the release a larger"
-            f" budget, for a valid interval of {context.about(names)}.",
+            f"The noise hides the cells of {which}{first_few(groups)}, which {few}. {weak}. Give the columns fewer"
+            f" codes, or the release a larger budget, for a valid interval of {context.about(names)}.",
         )  # fmt: skip
 
 
