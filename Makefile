@@ -32,7 +32,8 @@ help:
 demo: $(VENV)/.ready-demo
 	$(BIN)/python examples/demo.py
 
-test: check fast
+test: $(VENV)/.ready-dev
+	$(MAKE) -j2 check fast
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
