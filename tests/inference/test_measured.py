@@ -306,7 +306,7 @@ def test_a_part_of_the_records_needs_its_column_too(fit: Any) -> None:
     found = analyzed(release(*PAIRS, ("ill",)), fit)
     assert marked(found) == list(found.names)
     assert "were never measured all at once" in found.notes[0]
-    assert "in a part of the records the same relation as in all" in found.notes[0]
+    assert "the odds ratios of a part of the records are those of all" in found.notes[0]
     apart = analyzed(release(("age", "stay"), ("age", "ward"), ("ill",)), fit)
     assert marked(apart) == list(apart.names)
     assert "stay and ward were never measured together" in apart.notes[0]
