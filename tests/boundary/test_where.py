@@ -70,6 +70,19 @@ def test_an_open_range_in_words() -> None:
     )
 
 
+def test_a_cut_says_how_values_are_drawn_within_its_bin() -> None:
+    even = Schema([Real("cost", 0, 10, edges=[0, 10])])
+    parts = Real("cost", 0, 10, edges=[0, 10], leaf_edges=[0, 5, 10], leaf_weights=[9, 1])
+    for schema, how, share in (
+        (even, "evenly", 0.5),
+        (Schema([parts]), "with the weights of", 0.9),
+    ):
+        cut = cut_of(schema, "cost", (0, 5))
+        assert cut is not None
+        assert cut.shares[0] == pytest.approx(share)
+        assert f"values are drawn {how}" in str(cut)
+
+
 @pytest.mark.parametrize(
     ("column", "wanted", "words"),
     [

@@ -135,9 +135,10 @@ class Cut:
         asked = in_words({self.column.name: self.condition})
         if not self.spans:
             return f"{asked} stands for the whole of its bin: {self.whole}."
+        how = "evenly" if self.column.cells.leaves is None else "with the weights of its parts"
         return (
-            f"{asked} cuts a bin. Within a bin values are drawn evenly, so the answer takes the share of the bin that"
-            f" evenly drawn values have. Whole bins are exact: {self.whole}."
+            f"{asked} cuts a bin. Within a bin values are drawn {how}, so the answer takes the share of the bin that"
+            f" values drawn so have. Whole bins are exact: {self.whole}."
         )
 
 

@@ -187,7 +187,7 @@ class Release(Estimates):
             values: For each column a value, a list of values, or a pair (low, high): a range of a
                 numeric, time or ordered column, open at an end that is None. Dates are in ISO 8601
                 or in the column's ``format``. A range that cuts a bin takes the share of the bin
-                that evenly drawn values have; of real numbers and times, a value stands for its
+                that values drawn within it have; of real numbers and times, a value stands for its
                 whole bin. ``notes`` of the result name the bins.
 
         Warns:
@@ -396,7 +396,7 @@ class Release(Estimates):
     def verify(self) -> Verification:
         """Recompute the account from the transcript and list what contradicts it.
 
-        The computation shares no code with the gate. It uses the unit, noise scales, queries and
+        The computation shares no code with the gate's prices. It uses the unit, noise scales, queries and
         epsilons alone.
 
         Returns:

@@ -192,8 +192,8 @@ def _interactions(context: Context) -> Iterator[Caveat]:
             ::-1
         ]  # in any order of columns
         text = (
-            f"{some([words_of(j) for j in sets], '; ')} were never measured all at once: by construction the"
-            " synthetic data hold no interaction of them, and the odds ratios of a part of the records are those of all."
+            f"{some([words_of(j) for j in sets], '; ')} were never measured all at once: by construction the synthetic"
+            " data hold no interaction of them, and the odds ratios of a part of the records are those of all."
         )
         yield _assumed(context, text, [n for n in context.names if {*cliques} & {*wholes[n]}])
 
