@@ -34,8 +34,9 @@ class AttackRisk:
             return "A budget this large does not stop an attacker from always being right about the two tables."
         return (
             "An attacker who knows everything except which of the two tables was used, and who wrongly accuses in"
-            f" {100 * self.at:g} of 100 cases, is right in at most {100 * self.power:.3g} of 100. The advantage over"
-            f" guessing is at most {100 * self.advantage:.3g} points of 100."
+            f" {100 * self.at:g} of 100 cases, is right in at most {hundredths(self.power)} of 100. The advantage over"
+            " guessing, which is the share of right accusations less that of wrong ones, is at most"
+            f" {hundredths(self.advantage)} points of 100."
         )
 
     def to_dict(self) -> dict[str, float]:
@@ -80,6 +81,15 @@ def _deltas(rho: float, epsilons: FloatArray) -> FloatArray:
     t = np.exp(np.linspace(-8.0, 8.0, 801))[:, None]
     logs = t * ((1 + t) * rho - epsilons) - t * np.log1p(1 / t) - np.log1p(t)
     return np.asarray(np.exp(np.minimum(logs.min(axis=0), 0.0)))
+
+
+def hundredths(bound: float) -> str:
+    """Return an upper bound on a share in hundredths, rounded up to a tenth.
+
+    >>> hundredths(0.10163), hundredths(0.017), hundredths(1.0)
+    ('10.2', '1.7', '100.0')
+    """
+    return f"{math.ceil(round(1000 * bound, 6)) / 10:.1f}"
 
 
 def _rounded_up(value: float) -> float:

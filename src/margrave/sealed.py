@@ -50,13 +50,7 @@ def check_sealed(schema: Schema, unit: Unit, mechanism: Mechanism) -> None:
         SchemaError: A policy of the schema refuses rows, or rows without a person would change a public row count.
         InputError: The public table has the private records, which must be compared.
     """
-    refusing = [c.name for c in schema.columns if c.outside == "refuse"]
-    refusing += [name_of(c) for c in schema.constraints if c.violating == "refuse"]
-    if refusing:
-        raise SchemaError(
-            f"A sealed run refuses no values, and {refusing[0]!r} has the policy 'refuse'.",
-            remedy="Give it another policy: clip, other or missing; keep for a constraint.",
-        )
+    check_refuses_nothing(schema)
     if size_is_public(unit) and schema.person is not None:
         raise SchemaError(
             "A sealed run leaves out rows without a person, and the number of the others would be public under the"
@@ -67,4 +61,15 @@ def check_sealed(schema: Schema, unit: Unit, mechanism: Mechanism) -> None:
         raise InputError(
             "A sealed run does not compare the public table with the rows, as same_records needs.",
             remedy="Run it with the custodian's preflight, or leave same_records out.",
+        )
+
+
+def check_refuses_nothing(schema: Schema) -> None:
+    """Raise ``SchemaError`` if a policy of the schema refuses rows, which no sealed run may do."""
+    refusing = [c.name for c in schema.columns if c.outside == "refuse"]
+    refusing += [name_of(c) for c in schema.constraints if c.violating == "refuse"]
+    if refusing:
+        raise SchemaError(
+            f"A sealed run refuses no values, and {refusing[0]!r} has the policy 'refuse'.",
+            remedy="Give it another policy: clip, other or missing; keep for a constraint.",
         )

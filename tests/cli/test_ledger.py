@@ -27,7 +27,7 @@ from margrave.accounting import AddRemoveRow, Budget, Ledger
 from margrave.cli.main import run
 from margrave.errors import BudgetError, InputError, LedgerError
 from margrave.release import Release
-from margrave.schema import Schema
+from margrave.schema import Integer, Schema
 from margrave.transcript import Measurement
 from tests.support.chained import events
 
@@ -551,8 +551,9 @@ def test_releases_are_compared_with_the_ledger(
 
 
 def test_schemas_and_sealed_runs_are_shown(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["ledger", "register-schema", "v.ledger", "visits", "schema.toml"]) == 0
-    digest = Schema.load("schema.toml").hash()
+    Schema([Integer("age", 0, 3, outside="clip")]).save("sealed.toml")
+    assert run(["ledger", "register-schema", "v.ledger", "visits", "sealed.toml"]) == 0
+    digest = Schema.load("sealed.toml").hash()
     assert Ledger("v.ledger").schema_is_registered("visits", digest)
     for outcome in ("refused", "answered", "refused"):
         Ledger("v.ledger").record_attempt("visits", outcome)
@@ -563,9 +564,18 @@ def test_schemas_and_sealed_runs_are_shown(here: Path, capsys: pytest.CaptureFix
     said = capsys.readouterr().out
     assert digest in said
     assert "2 refused" in said
-    assert run(["ledger", "register-schema", "v.ledger", "other", "schema.toml"]) == 2
+    assert run(["ledger", "register-schema", "v.ledger", "other", "sealed.toml"]) == 2
     assert run(["ledger", "register-schema", "v.ledger", "visits", "table.csv"]) == 3
     assert run(["ledger", "recover", "v.ledger", "--json"]) == 0
+
+
+def test_a_schema_that_no_sealed_run_takes_is_not_registered(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Schema([Integer("age", 0, 99, outside="refuse")]).save("strict.toml")
+    assert run(["ledger", "register-schema", "v.ledger", "visits", "strict.toml"]) == 3
+    assert "'age' has the policy 'refuse'" in capsys.readouterr().err
+    assert not shown(capsys)["schemas"]
 
 
 def test_a_cap_without_thresholds_says_how_to_learn_categories(

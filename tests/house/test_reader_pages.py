@@ -85,11 +85,12 @@ def test_the_advice_of_the_page_is_that_of_the_plan(
     (shown,) = blocks(DOCS / "epsilon.md", "text")
     for line in shown.splitlines()[1:]:
         before, share, after = line.partition(" of 4 ")
-        (epsilon, *likely), error = before.split(), after.split()[0]
+        (epsilon, *likely), (error, advantage, _, found, _) = before.split(), after.split()
         plan = margrave.plan(SCHEMA, epsilon=float(epsilon), delta=1e-9, rows=40_000)
         assert figure(plan.error, 3) == error
         assert plan.verdicts is not None
         assert " ".join(likely) + share.rstrip() == plan.verdicts.share
+        assert (advantage, found) == (up(100 * plan.risk.advantage), up(100 * plan.risk.power))
 
 
 def test_the_figures_for_boards() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from margrave.attack_risk import attack_risk
+from margrave.attack_risk import attack_risk, hundredths
 from margrave.errors import InputError, ReleaseError
 from margrave.provenance import FitSpec, Provenance, PublicFacts
 from margrave.release.coverage import pair_evidence
@@ -270,8 +270,8 @@ def test_every_chart_with_an_axis_names_its_amount() -> None:
 def test_the_picture_of_the_risk_says_what_the_sentence_says() -> None:
     found = attack_risk(Fraction(15, 1000))
     drawn = risk(found)
-    assert f"at most {100 * found.power:.3g} accused rightly" in drawn
-    assert f"at most {100 * found.advantage:.3g} of 100 points" in drawn
+    assert f"at most {hundredths(found.power)} accused rightly" in drawn
+    assert f"at most {hundredths(found.advantage)} of 100 points" in drawn
     assert drawn.count('class="c"') == 201
 
 

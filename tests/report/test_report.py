@@ -720,7 +720,7 @@ def test_the_promise_is_in_plain_words_and_exact() -> None:
     words = " ".join(guarantee(account))
     assert "replace one row" in words
     assert "e^1 = 2.718" in words
-    assert "right in at most 3.52 of 100" in words
+    assert "right in at most 3.6 of 100" in words
     assert "was computed from those answers. Take" in words
     public = guarantee(account, has_public_records=True)[0]
     assert "was computed from those answers and from public records. Take" in public

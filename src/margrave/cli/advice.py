@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from margrave.accounting.strength import delta_for_rows
-from margrave.attack_risk import AttackRisk
+from margrave.attack_risk import AttackRisk, hundredths
 from margrave.cli.output import console
 from margrave.learning_stage import budget_for
 from margrave.planning import Plan
@@ -58,9 +58,9 @@ def advice_on(run: Run, rows: int, workload: Workload | None) -> Advice:
 def risk_in_words(risk: AttackRisk) -> str:
     """Return the risk in a line."""
     return (
-        f"advantage at most {percent(risk.advantage, '.2g')}; an attacker who wrongly accuses"
+        f"advantage at most {hundredths(risk.advantage)} %; an attacker who wrongly accuses"
         f" {percent(risk.at, '.2g')} of those outside the table finds at most"
-        f" {percent(risk.power, '.2g')} of those in it"
+        f" {hundredths(risk.power)} % of those in it"
     )
 
 
@@ -75,7 +75,7 @@ def show_advice(advice: Advice) -> None:
     for title in titles:
         table.add_column(title, justify="right")
     for p in advice.plans:
-        risk = percent(p.risk.advantage, ".2g"), percent(p.risk.power, ".2g")
+        risk = f"{hundredths(p.risk.advantage)} %", f"{hundredths(p.risk.power)} %"
         likely = [] if p.verdicts is None else [p.verdicts.share]
         table.add_row(f"{p.epsilon:g}", *likely, figure(p.error, 3), *risk)
     out.print()

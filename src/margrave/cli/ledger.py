@@ -175,7 +175,11 @@ def recover_command(file: str, as_json: bool) -> None:
 @json_option
 def register_schema_command(file: str, dataset: str, schema: str, as_json: bool) -> None:
     """Register SCHEMA, a TOML file, as one that sealed runs on DATASET may use."""
-    digest = load_schema(schema).hash()
+    from margrave.sealed import check_refuses_nothing  # imports all mechanisms
+
+    chosen = load_schema(schema)
+    check_refuses_nothing(chosen)
+    digest = chosen.hash()
     Ledger(file).register_schema(dataset, digest)
     if as_json:
         echo_json({"dataset": dataset, "schema": digest})

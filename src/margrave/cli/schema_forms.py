@@ -55,7 +55,7 @@ def import_command(
         echo(schema.to_toml(), nl=False)
         return
     schema.save(output, overwrite=overwrite)
-    to_learn = {c.name for c in schema.to_learn}
+    to_learn = [c.name for c in schema.to_learn]
     learned = ", ".join(n for n in to_learn if not schema.source(n).cite)
     binned = ", ".join(n for n in to_learn if schema.source(n).cite)
     echo(f"Wrote a schema of {counted(len(schema.columns), 'column')} to {output}.")

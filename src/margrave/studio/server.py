@@ -128,7 +128,8 @@ def _begin_with(project: Project, table: str | None) -> None:
     if project.settings.table not in ("", named):
         raise InputError(
             f"The folder {project.folder} holds the project of {project.settings.table}.",
-            remedy="Name another folder with --folder, or start without a FILE to go on there.",
+            remedy="For another table of the same persons start without a FILE, and pick it on the page: one folder"
+            " has one ledger. For other persons name another folder with --folder.",
         )
     if not project.settings.table:
         if not any(path.exists() for path in files_of(named)):

@@ -6,25 +6,25 @@ import math
 
 from markupsafe import Markup
 
-from margrave.attack_risk import AttackRisk
+from margrave.attack_risk import AttackRisk, hundredths
 from margrave.report.charts.svg import drawing, element, text
 
 
 def risk(found: AttackRisk) -> Markup:
     """Return two fields of 100 cases: accused wrongly at a chosen rate, and rightly at most that often."""
-    wrong, right = 100 * found.at, 100 * found.power
-    points = 100 * found.advantage
+    wrong, points = 100 * found.at, 100 * found.advantage
+    right, most = hundredths(found.power), hundredths(found.advantage)
     parts = [
         *_field(0, wrong, "not in the table", f"{wrong:g} accused wrongly"),
-        *_field(190, right, "in the table", f"at most {right:.3g} accused rightly"),
-        text(0, 236, f"Advantage over guessing: at most {points:.3g} of 100 points", "l", "start"),
+        *_field(190, 100 * found.power, "in the table", f"at most {right} accused rightly"),
+        text(0, 236, f"Advantage over guessing: at most {most} of 100 points", "l", "start"),
         element("rect", class_="c", x=0, y=243, width=360, height=10, rx=3),
         element("rect", class_="x", x=0, y=243, width=3.6 * points, height=10, rx=3),
     ]
     described = (
         f"Of 100 cases in which the person is not in the table an attacker accuses {wrong:g}."
-        f" Then of 100 cases in which the person is in the table the attacker accuses at most {right:.3g}."
-        f" The advantage over guessing is at most {points:.3g} of 100 points."
+        f" Then of 100 cases in which the person is in the table the attacker accuses at most {right}."
+        f" The advantage over guessing, right accusations less wrong ones, is at most {most} of 100 points."
     )
     return drawing("The risk of an attack", described, 360, 260, parts)
 
