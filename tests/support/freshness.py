@@ -6,9 +6,13 @@ count as unknown; what is unknown is stale.
 
 from __future__ import annotations
 
+import ast
+import io
 import re
 import subprocess
+import tokenize
 from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,14 +128,52 @@ def commit_of(version: str) -> Commit | None:
 
 
 def lines_since(root: Path, commit: str, paths: Sequence[str]) -> int | None:
-    """Count lines added and removed under ``paths`` from ``commit`` to the current commit; None if git lacks it."""
-    told = git(root, "diff", "--numstat", "--no-renames", commit, "HEAD", "--", *paths)
+    """Count lines added and removed under ``paths`` from ``commit`` to the current commit; None if git lacks it.
+
+    Docstrings and comments of Python files do not count: they do not run.
+    """
+    told = git(root, "diff", "--numstat", "--no-renames", "-z", commit, "HEAD", "--", *paths)
     if told is None:
         return None
-    counts = [line.split("\t")[:2] for line in told.splitlines()]
-    return sum(
-        1 if "-" in pair else int(pair[0]) + int(pair[1]) for pair in counts
-    )  # "-": a binary file
+    found = 0
+    for entry in told.split("\0")[:-1]:
+        added, removed, path = entry.split("\t")
+        if added == "-":  # a binary file
+            found += 1
+            continue
+        old, new = (_code(git(root, "show", f"{c}:{path}")) for c in (commit, "HEAD"))
+        if path.endswith(".py") and old is not None and new is not None:
+            blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+            found += sum(i2 - i1 + j2 - j1 for kind, i1, i2, j1, j2 in blocks if kind != "equal")
+        else:
+            found += int(added) + int(removed)
+    return found
+
+
+def _code(text: str | None) -> list[str] | None:
+    """Return the lines of a Python file without docstrings and lines of comments; None if it is none.
+
+    A file that is not there has no lines.
+    """
+    if text is None:
+        return []
+    try:
+        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Expr)]
+        tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)]
+    except (SyntaxError, tokenize.TokenError):
+        return None
+    words = {
+        line
+        for node in nodes
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    words |= {
+        t.start[0]
+        for t in tokens
+        if t.type == tokenize.COMMENT and t.line[: t.start[1]].strip() == ""
+    }
+    return [line for i, line in enumerate(text.splitlines(), 1) if i not in words]
 
 
 def freshness(root: Path, part: str, versions: Iterable[str]) -> Freshness:

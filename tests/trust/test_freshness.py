@@ -171,6 +171,19 @@ def test_short_names_of_commits_are_found(repository: Path) -> None:
     assert lines_since(repository, commit, ["src/margrave/data"]) == 0
 
 
+def test_docstrings_and_comments_do_not_count(repository: Path) -> None:
+    code = '"""Words."""\n\nA = """\n# text\n"""\n# why\nB = 1  # what\n'
+    commit = write(repository, GATE, code)
+    write(
+        repository, GATE, code.replace("Words.", "Other words,\n\nmany.").replace("# why", "# how")
+    )
+    assert lines_since(repository, commit, [GATE]) == 0
+    write(repository, GATE, code.replace("# text", "# other").replace("B = 1", "B = 2"))
+    assert lines_since(repository, commit, [GATE]) == 4, "a text that the code holds is code"
+    write(repository, GATE, "not a (program\n")
+    assert lines_since(repository, commit, [GATE]) == 8, "all lines of what cannot be read"
+
+
 def test_rows_that_were_run_apart_count_from_the_oldest(repository: Path) -> None:
     first = git(repository, "rev-parse", "HEAD").strip()
     second = write(repository, GATE, "one\ntwo\nthree\n")

@@ -32,8 +32,8 @@ class PEPPub(PEP):
             weights differ by ``gamma`` at most from every answer, after ``max_iterations`` steps at
             most.
         anneal: Halve the rounds that are left after one that improved the model by less than its
-            noise. Without these two it is the paper's form, which at a small budget ended further
-            from the truth than the public table that it began with.
+            noise. The paper has neither of these two (``as_published`` is its form), and at a small
+            budget ended further from the truth than the public table that it began with.
         max_model_mb: None, unlike for PEP: the records are in memory already.
 
     Privacy:

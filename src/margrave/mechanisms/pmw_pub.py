@@ -25,8 +25,8 @@ class PMWPub(MWEM):
         shrink: Draw answers towards the public table's shares first, as far as the answers so far
             bear those out.
         anneal: Halve the rounds that are left after one that improved the model by less than its
-            noise. Without these two it is the paper's form, which at a small budget ended further
-            from the truth than the public table that it began with.
+            noise. The paper has neither of these two (``as_published`` is its form), and at a small
+            budget ended further from the truth than the public table that it began with.
         max_model_mb: None, unlike for MWEM: the records are in memory already.
 
     Privacy:

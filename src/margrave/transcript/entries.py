@@ -40,7 +40,7 @@ class Measurement:
         values: Integers with one axis per column.
         scale: Standard deviation of the noise of each cell, in records.
         rho: The price (zCDP).
-        query: The codes that were merged before counting.
+        query: The codes that were merged before counting, or the matrices of weighted sums of counts.
     """
 
     clique: Clique
