@@ -11,6 +11,7 @@ from margrave.schema import (
     Categorical,
     Coded,
     Column,
+    ColumnSource,
     Date,
     Learn,
     Ordinal,
@@ -68,15 +69,22 @@ def export_schema(schema: Schema, form: Form) -> str:
 
 
 def _table_schema(schema: Schema) -> dict[str, Any]:
-    return {"fields": [_field(column) for column in map(as_written, schema.output_columns)]}
+    columns = map(as_written, schema.output_columns)
+    return {"fields": [_field(column, schema.source(column.name)) for column in columns]}
 
 
-def _field(column: Column) -> dict[str, Any]:
+def _field(column: Column, source: ColumnSource) -> dict[str, Any]:
     rules: dict[str, Any] = {} if column.missing else {"required": True}
     found: dict[str, Any] = {"name": column.name, "type": _kinds(column)[0]}
+    if source.title:
+        found["title"] = source.title
     if isinstance(column, Categorical | Ordinal):
         if not getattr(column, "other", False):
             rules["enum"] = found["categories"] = list(column.categories)
+            if source.labels:
+                found["categories"] = [
+                    {"value": c, "label": source.labels.get(c, c)} for c in column.categories
+                ]
         if isinstance(column, Ordinal):
             found["categoriesOrdered"] = True
     elif isinstance(column, Coded):

@@ -50,7 +50,8 @@ def _column(kind: str, of: type[Any], *, learn: bool = False) -> dict[str, Any]:
         required.append("learn")
     sources = {
         "source": {"enum": list(ColumnSource.kinds)}, "read": _names(), "cite": _text(),
-        "missing_codes": _names(), "public": _names(),
+        "missing_codes": _names(), "public": _names(), "title": _text(),
+        "labels": {"type": "object", "additionalProperties": _text()},
     }  # fmt: skip
     return _object(properties | sources, required)
 

@@ -122,7 +122,9 @@ def schema_of_variables(variables: Sequence[Variable], cite: str) -> Schema:
         remarks[variable.name] = variable.remark
         codes = variable.missing_codes if column.missing else ()
         cited = cite if variable.states_values else ""
-        sources[variable.name] = ColumnSource(cite=cited, missing_codes=codes)
+        sources[variable.name] = ColumnSource(
+            cite=cited, missing_codes=codes, title=variable.title, labels=variable.labels
+        )
     if not columns:
         raise SchemaError(
             "The code book states no column that can be synthesized.",

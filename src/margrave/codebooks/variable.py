@@ -153,17 +153,29 @@ class Variable:
         return {"integer": _real, "real": _real, "date": _day, "timestamp": _moment}.get(self.kind)
 
     @property
+    def title(self) -> str:
+        """The label, in a line."""
+        return _printable(self.label)[:1000]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the categories that are no missing codes."""
+        shown = {code: _printable(label)[:1000] for code, label in self.categories.items()}
+        return {
+            code: label
+            for code, label in shown.items()
+            if label not in ("", code) and code not in self.missing_codes
+        }
+
+    @property
     def states_values(self) -> bool:
         """True if the code book states bounds or categories."""
         return bool(self.categories) or self.low is not None or self.high is not None
 
     @property
     def remark(self) -> str:
-        """The label, the labels of categories, the missing codes and the notes, as a comment of the schema file."""
-        labelled = [f"{code} = {label}" for code, label in self.categories.items() if label]
-        said = [self.label.strip()]
-        if labelled:
-            said.append(_shortened(labelled, "; "))
+        """The missing codes and the notes, as a comment of the schema file."""
+        said = list[str]()
         if self.missing_codes:
             said.append(f"{Phrase.NO_VALUE}: {_shortened(self.missing_codes, ', ')}")
         said += self.notes

@@ -18,7 +18,7 @@ from margrave.schema.column import Column, Encoded, set_fields, with_missing, wi
 from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import Date, Integer, Numeric, Real, Timestamp
 from margrave.schema.parsing import distinct
-from margrave.schema.sources import ColumnSource
+from margrave.schema.sources import ColumnSource, labels_left
 from margrave.schema.spellings import Same, checked, folds, speller
 from margrave.structural_zeros import StructuralZeros
 from margrave.types import FloatArray, IntArray
@@ -292,5 +292,10 @@ def learned_sources(
         after = learned[column.name]
         same = (k for k, v in bounds.items() if v is not None and v == getattr(after, k, None))
         source = sources.get(column.name, ColumnSource())
-        found[column.name] = replace(source, of="learned", public=tuple(same))
+        found[column.name] = replace(
+            source,
+            of="learned",
+            public=tuple(same),
+            labels=labels_left(source.labels, after),
+        )
     return found

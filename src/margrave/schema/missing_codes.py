@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from margrave.schema.categorical import Categorical, Lookup, Ordinal
 from margrave.schema.column import Column, Encoded, encode_each_once, with_missing_code
 from margrave.schema.elapsed import Elapsed
 from margrave.schema.parsing import DateReader, Mask, distinct, plain
-from margrave.schema.sources import ColumnSource, spans_of_codes
+from margrave.schema.sources import ColumnSource, labels_left, spans_of_codes
 from margrave.schema.text_moments import moments
 from margrave.schema.validators import column_error
 
@@ -38,23 +38,28 @@ def codes_by_column(
 
 def declared_sources(
     sources: Mapping[str, ColumnSource],
-    declared: Collection[str],
+    declared: Mapping[str, Column],
     missing_codes: Mapping[str, Sequence[str]],
 ) -> dict[str, ColumnSource]:
-    """Return the sources after columns are declared: public, with the missing-value codes of the table.
+    """Return the sources after columns are declared: public, with the table's missing-value codes, titles and labels.
 
     Args:
         sources: The sources before.
-        declared: The names of columns whose declaration is new.
+        declared: The columns whose declaration is new, by name.
         missing_codes: New codes by column, in place of its codes before.
 
     Example:
+        >>> from margrave.schema import Integer
         >>> before = {"age": ColumnSource(read=["high"], missing_codes=["-9"])}
-        >>> declared_sources(before, ["age"], {})["age"]
-        ColumnSource(of='public', read=(), cite='', missing_codes=('-9',), public=())
+        >>> declared_sources(before, {"age": Integer("age", 0, 99, missing=True)}, {})["age"]
+        ColumnSource(of='public', read=(), cite='', missing_codes=('-9',), public=(), title='', labels={})
     """
     found = {
-        n: ColumnSource(missing_codes=s.missing_codes) if n in declared else s
+        n: ColumnSource(
+            missing_codes=s.missing_codes, title=s.title, labels=labels_left(s.labels, declared[n])
+        )
+        if n in declared
+        else s
         for n, s in sources.items()
     }
     for name, codes in missing_codes.items():

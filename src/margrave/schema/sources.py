@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from typing import Any, ClassVar
 
 from margrave._card import counted
-from margrave.errors import SchemaError
+from margrave.errors import SchemaError, did_you_mean
 from margrave.schema.categorical import Lookup
-from margrave.schema.column import Column, set_fields
+from margrave.schema.column import Column, abbreviate, set_fields
 from margrave.schema.parsing import DateReader, at_midnight, units_since
 from margrave.schema.validators import column_error
+
+#: Kinds of columns whose values have labels.
+LABELLED = ("categorical", "ordinal", "boolean", "coded")
 
 
 @dataclass(frozen=True)
 class ColumnSource:
-    """Where the values of one column's declaration come from.
+    """Where the values of one column's declaration come from, and what its code book calls them.
 
     Args:
         of: The source of every key that ``read`` does not list: "public"; "learned", from noisy
@@ -27,12 +30,15 @@ class ColumnSource:
             legal values.
         missing_codes: Values that stand for a missing one in the table, such as "-9".
         public: The bounds of a learned column that were public before it was learned: "low", "high" or both.
+        title: What the column is, in words, such as "Sex of the patient".
+        labels: What its categories mean, such as {"1": "female"}.
 
     Raises:
         SchemaError: If an argument is not of its kind.
 
     Privacy:
-        A statement by the custodian, which margrave cannot check. The certificate lists ``cite``.
+        A statement by the custodian, which margrave cannot check. The certificate lists ``cite``; releases and
+        reports show titles and labels.
 
     Example:
         >>> ColumnSource(read=["high"], cite="Codebook 2018, p. 12").is_read
@@ -44,6 +50,8 @@ class ColumnSource:
     cite: str = ""
     missing_codes: Sequence[str] = ()
     public: Sequence[str] = ()
+    title: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def open_bounds(self) -> tuple[str, ...]:
@@ -55,7 +63,7 @@ class ColumnSource:
     #: The keys of the file, with the fields that they set.
     keys: ClassVar[dict[str, str]] = {
         "source": "of", "read": "read", "cite": "cite", "missing_codes": "missing_codes",
-        "public": "public",
+        "public": "public", "title": "title", "labels": "labels",
     }  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -87,9 +95,24 @@ class ColumnSource:
                 "public lists bounds, and the column was not learned.",
                 remedy="Take public out: all bounds of other columns are public.",
             )
+        if not isinstance(self.title, str) or len(self.title) > 1000:
+            raise SchemaError(
+                "title is not a text of at most 1,000 characters.",
+                remedy='Write title = "Sex of the patient", say.',
+            )
+        labels = self.labels
+        if not isinstance(labels, Mapping) or not all(
+            isinstance(text, str) and text.strip() and len(text) <= 1000
+            for text in (*labels, *labels.values())
+        ):
+            raise SchemaError(
+                "labels do not give each category a text of 1 to 1,000 characters.",
+                remedy='Write labels = {"1" = "female", "2" = "male"}, say.',
+            )
         set_fields(
-            self, read=tuple(self.read), missing_codes=tuple(codes), public=tuple(self.public)
-        )
+            self, read=tuple(self.read), missing_codes=tuple(codes), public=tuple(self.public),
+            labels=dict(labels),
+        )  # fmt: skip
 
     @property
     def is_read(self) -> bool:
@@ -108,6 +131,8 @@ class ColumnSource:
         yield "cite", self.cite or None
         yield "missing_codes", self.missing_codes
         yield "public", self.public
+        yield "title", self.title or None
+        yield "labels", self.labels or None
 
     @property
     def words(self) -> str:
@@ -140,6 +165,7 @@ def check_sources(sources: Mapping[str, ColumnSource], columns: Sequence[Column]
                 "Write missing = true, or leave missing_codes out.",
             )
         check_bounds(known[name], source.missing_codes)
+        _check_labels(known[name], source.labels)
         keys = ("kind", *(f.name for f in fields(known[name]) if f.name not in ("name", "of")))  # type: ignore[arg-type]
         for key in source.read:
             if key not in keys:
@@ -148,6 +174,36 @@ def check_sources(sources: Mapping[str, ColumnSource], columns: Sequence[Column]
                     f"read lists {key[:60]!r}, which is not one of its keys.",
                     f"Its keys are: {', '.join(keys)}.",
                 )
+
+
+def labels_left(labels: Mapping[str, str], column: Column) -> dict[str, str]:
+    """Return the labels of texts that are categories of a column, or may be learned as such."""
+    if getattr(column, "learn", False) and column.kind in LABELLED:
+        return dict(labels)
+    known = column.labels() if column.kind in LABELLED else []
+    return {text: label for text, label in labels.items() if text in known}
+
+
+def _check_labels(column: Column, labels: Mapping[str, str]) -> None:
+    """Raise ``SchemaError`` if a label is of something that is no category of its column."""
+    if not labels:
+        return
+    if column.kind not in LABELLED:
+        raise column_error(
+            column.name,
+            "it has labels, and no categories.",
+            "Take labels out. Values that mean a missing one are missing_codes.",
+        )
+    if getattr(column, "learn", False):  # its categories are not known yet
+        return
+    known = column.labels()[: column.size - column.missing]
+    for text in labels:
+        if text not in known:
+            raise column_error(
+                column.name,
+                f"labels name {text[:60]!r}, which is not one of its categories.",
+                f"{did_you_mean(text, known)}Its categories are: {abbreviate(known)}.",
+            )
 
 
 def learned_of(sources: Mapping[str, ColumnSource]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from margrave.schema.references import References, read_files, write_files
 from margrave.schema.sources import ColumnSource, source_of
 from margrave.schema.toml_constraints import read_constraint, write_constraint
 from margrave.schema.toml_files import categories_of
-from margrave.schema.toml_text import comment, line, quoted, says
+from margrave.schema.toml_text import comment, key_of, line, quoted, says
 
 VERSION = 1
 
@@ -208,7 +208,11 @@ def write(content: SchemaContent) -> str:
         implied = ("name", "outside") if isinstance(column, Learn) else ("name",)
         rest = ((key, getattr(column, key)) for key in keys if key not in implied)
         settings = content.source(column.name).settings
-        lines += [line(k, v) for k, v in (*rest, *settings) if says(v)]
+        for key, value in ((k, v) for k, v in (*rest, *settings) if says(v)):
+            if key == "labels" and len(str(value)) > 90:  # last, and an entry on each line
+                lines += ["[column.labels]", *(line(key_of(k), v) for k, v in value.items())]
+            else:
+                lines.append(line(key, value))
     for constraint in content.constraints:
         lines += ["", *write_constraint(constraint)]
     return "\n".join(lines) + "\n"

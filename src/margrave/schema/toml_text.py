@@ -40,11 +40,12 @@ def written(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(written, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_key(k)} = {written(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{key_of(k)} = {written(v)}' for k, v in value.items())}}}"
     return repr(value)
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """Return a key: bare if it may be, else as a string."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else string(name)
 
 
