@@ -145,7 +145,9 @@ def test_ddi_states_codes_and_ranges_and_no_statistic_of_the_rows(tmp_path: Path
         "SEX": Categorical("SEX", ["1", "2"], missing=True),
         "WAGE": Learn("WAGE", "real"),
     }
-    assert schema.remarks["SEX"] == "Sex. 1 = Male; 2 = Female. No value: 9"
+    assert schema.remarks["SEX"] == "No value: 9"
+    assert schema.source("SEX").title == "Sex"
+    assert schema.source("SEX").labels == {"1": "Male", "2": "Female"}
     assert schema.sources["AGE"].cite == "Code book survey.xml"
     assert "WAGE" not in schema.sources
     assert "97" not in schema.to_toml()
@@ -210,7 +212,7 @@ def test_redcap(tmp_path: Path) -> None:
     assert schema.person == "record_id"
     assert "needs a unit of persons" in schema.remarks[""]
     assert schema.ignore == ("birth", "note", *added, "f_timestamp", "f_complete")
-    assert schema.remarks["race____2"] == "Race: Other, mixed"
+    assert schema.source("race____2").title == "Race: Other, mixed"
 
 
 @pytest.mark.parametrize("ending", [".sav", ".dta"])
@@ -231,7 +233,7 @@ def test_labels_of_statistical_files_are_read_and_their_rows_are_not(
     found = columns(schema)
     assert found["sex"] == Categorical("sex", ["1", "2"], missing=True)
     assert found["pay"] == Learn("pay", "real")
-    assert schema.remarks["sex"] == "1 = F; 2 = M"
+    assert schema.source("sex").labels == {"1": "F", "2": "M"}
     assert "64" not in schema.to_toml()
     if ending == ".sav":
         assert schema.remarks["pay"] == "No value: 999"
@@ -472,7 +474,8 @@ def test_a_table_schema_as_programs_write_it(tmp_path: Path) -> None:
     assert schema.columns[-1] == Ordinal("edu", ["l", "h"], missing=True)
     assert schema.ignore == ("mail",)
     assert [schema.sources[n].missing_codes for n in ("age", "edu")] == [("-9",), ("x",)]
-    assert schema.remarks["edu"] == "l = low. No value: x. Not in the schema: pattern"
+    assert schema.remarks["edu"] == "No value: x. Not in the schema: pattern"
+    assert schema.source("edu").labels == {"l": "low"}
     assert "Column 'fee': The code book writes its numbers with" in schema.remarks[""]
     assert "Column 'seen': The code book does not state how" in schema.remarks[""]
 
@@ -541,10 +544,11 @@ def test_redcap_as_it_exports_dictionaries(tmp_path: Path) -> None:
         "bmi": Learn("bmi", "real"),
     }
     assert {"sites___1", "sites___2", "a_complete", "b_timestamp"} < set(schema.ignore)
-    assert schema.remarks["enrolled"] == "Enrolled. Its bound today is not a value"
-    assert schema.remarks["weight"].startswith("Weight. 999 = not measured")
+    assert schema.source("enrolled").title == "Enrolled"
+    assert schema.remarks["enrolled"] == "Its bound today is not a value"
+    assert schema.remarks["weight"].startswith("999 = not measured")
     assert schema.remarks["bmi"] == (
-        'BMI. Calculated: round([weight]/2). Has a value only if [sex] = "1"'
+        'Calculated: round([weight]/2). Has a value only if [sex] = "1"'
     )
     assert "Column 'weight': The code book writes its numbers with" in schema.remarks[""]
 

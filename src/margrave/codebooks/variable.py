@@ -159,7 +159,7 @@ class Variable:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels of the categories that are no missing codes."""
+        """The labels of the categories, without missing codes."""
         shown = {code: _printable(label)[:1000] for code, label in self.categories.items()}
         return {
             code: label

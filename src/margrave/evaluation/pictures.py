@@ -157,7 +157,7 @@ class Gathering:
         column, code = key
         furthest, far = max(others, key=lambda pair: pair[1])
         return GroupGap(
-            f"{column} = {self.schema.column(column).labels()[code]}",
+            f"{column} = {self.schema.code_words(column)[code]}",
             *self._rows[key],
             float(np.mean([v for _, v in others])),
             furthest,
@@ -165,7 +165,7 @@ class Gathering:
         )
 
     def _words(self, pair: Clique, cell: int) -> str:
-        labels = [self.schema.column(a).labels() for a in pair]
+        labels = [self.schema.code_words(a) for a in pair]
         row, column = divmod(cell, len(labels[1]))
         return f"{pair[0]} = {labels[0][row]}, {pair[1]} = {labels[1][column]}"
 

@@ -15,11 +15,10 @@ from margrave.errors import InputError
 from margrave.evaluation.comparison import WARNING, Evaluation
 from margrave.evaluation.numeric import Spread
 from margrave.ratios import percent
-from margrave.report.axes import Axis
 from margrave.report.charts import matrix, overlay
 from margrave.report.display import Page
 from margrave.report.templating import environment
-from margrave.report.views import OverlayView
+from margrave.report.views import OverlayView, axis_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,7 +139,7 @@ def _tiles(found: Evaluation) -> list[tuple[str, str]]:
 def _columns(found: Evaluation) -> list[dict[str, Any]]:
     columns = []
     for c in sorted(found.columns, key=lambda c: -c.total_variation):
-        axis = Axis.of(found.pictures.schema.column(c.name))
+        axis = axis_of(found.pictures.schema, c.name)
         view = OverlayView(c.name, axis, *found.pictures.shares[c.name])
         columns.append(
             {

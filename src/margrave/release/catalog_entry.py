@@ -20,7 +20,15 @@ from margrave.release.certificate import large_delta, several_rows
 from margrave.release.drawable import check_drawable, unreadable
 from margrave.release.opening import release_of
 from margrave.release.release import Release
-from margrave.schema import Categorical, Coded, Column, Elapsed, Ordinal, Schema
+from margrave.schema import (
+    Categorical,
+    Coded,
+    Column,
+    ColumnSource,
+    Elapsed,
+    Ordinal,
+    Schema,
+)
 
 
 def croissant(
@@ -85,7 +93,7 @@ def croissant(
         "distribution": [_file_object(n, path) for n, path in enumerate(paths, 1)],
         "recordSet": [
             *(
-                _values(n, column)
+                _values(n, column, release.schema.source(column.name))
                 for n, column in enumerate(release.schema.output_columns, 1)
                 if _listed(column)
             ),
@@ -173,7 +181,7 @@ def _rows(number: int, path: Path, schema: Schema) -> dict[str, Any]:
                 "@type": "cr:Field",
                 "@id": f"rows{number}/column{place}",
                 "name": column.name,
-                "description": _words(column),
+                "description": _words(column, schema.source(column.name)),
                 "dataType": _data_type(column),
                 "source": {
                     "fileObject": {"@id": f"file{number}"},
@@ -189,10 +197,11 @@ def _listed(column: Column) -> bool:
     return isinstance(column, Categorical | Ordinal | Coded)
 
 
-def _values(number: int, column: Column) -> dict[str, Any]:
+def _values(number: int, column: Column, source: ColumnSource) -> dict[str, Any]:
     """Return the values of a column of categories, by their codes in the release."""
     place = f"values{number}"
     kinds = {"code": "sc:Integer", "label": "sc:Text"}
+    kinds |= {"meaning": "sc:Text"} if source.labels else {}
     labels = column.labels()[: column.size - column.missing]
     return {
         "@type": "cr:RecordSet",
@@ -206,7 +215,8 @@ def _values(number: int, column: Column) -> dict[str, Any]:
             for name, kind in kinds.items()
         ],
         "data": [
-            {f"{place}/code": code, f"{place}/label": label} for code, label in enumerate(labels)
+            {f"{place}/{key}": value for key, value in zip(kinds, entry, strict=False)}
+            for entry in ((code, t, source.labels.get(t, t)) for code, t in enumerate(labels))
         ],
     }
 
@@ -224,7 +234,12 @@ def _data_type(column: Column) -> str:
     }.get(column.kind, "sc:Text")
 
 
-def _words(column: Column) -> str:
+def _words(column: Column, source: ColumnSource) -> str:
+    said = f"{source.title.rstrip('.')}. " if source.title else ""
+    return said + _of_kind(column)
+
+
+def _of_kind(column: Column) -> str:
     low, high = getattr(column, "low", None), getattr(column, "high", None)
     if isinstance(column, Elapsed):
         return f"A {column.moments.kind}: {low} to {high} ({column.unit}s) after {column.since}."

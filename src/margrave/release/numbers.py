@@ -181,12 +181,17 @@ def _groups(schema: Schema, by: Sequence[Attribute]) -> Iterator[dict[Attribute,
 
 
 def _group_words(schema: Schema, group: Mapping[Attribute, int]) -> str:
-    return " and ".join(group_name(schema.column(a), code) for a, code in group.items())
+    return " and ".join(group_name(schema, a, code) for a, code in group.items())
 
 
-def group_name(column: Column, code: int) -> str:
+def group_name(schema: Schema, name: Attribute, code: int) -> str:
     """Return the records with one code of a column as text, such as "ward = b"."""
-    return f"{column.name} = {column.labels()[code]}"
+    return f"{name} = {schema.code_words(name)[code]}"
+
+
+def share_name(schema: Schema, name: Attribute, code: int) -> str:
+    """Return what the numbers call the share of one code of a column."""
+    return f"share of {schema.code_words(name)[code]}"
 
 
 def _rows_per_row_of(column: Column, noisy: NoisyCounts | None, whole: GLSEstimate | None) -> float:
@@ -371,12 +376,12 @@ def _numbers(
         yield from own.numbers()
     if numeric and not column.missing:
         return
-    labels = column.labels()
-    shares = [None] * len(labels) if noisy is None else noisy.shares()
+    size = column.size
+    shares = [None] * size if noisy is None else noisy.shares()
     total = 1.0 if expected is None else max(float(expected.sum()), 1.0)
-    for code in range(len(labels) - 1 if numeric else 0, len(labels)):
-        is_missing = column.missing and code == len(labels) - 1
-        name = "missing" if is_missing else f"share of {labels[code]}"
+    for code in range(size - 1 if numeric else 0, size):
+        is_missing = column.missing and code == size - 1
+        name = "missing" if is_missing else share_name(schema, column.name, code)
         synthetic = None if expected is None else float(expected[code]) / total
         yield _share(column.name, name, shares[code], synthetic)
 

@@ -180,7 +180,7 @@ def _coefficients(release: Release, purpose: Purpose) -> tuple[tuple[str, ...], 
                 )
             )
             levels = range(column.size - column.missing)
-            own = [group_name(column, code) for code in levels if code in small]
+            own = [group_name(schema, name, code) for code in levels if code in small]
             if len(own) < len(levels) - 1:
                 hidden += own
             elif own:

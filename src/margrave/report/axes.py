@@ -11,12 +11,13 @@ import numpy as np
 
 from margrave._card import counted
 from margrave.report.labels import plain_number
-from margrave.schema import Column
+from margrave.schema import Column, ColumnSource
 from margrave.schema.categorical import OTHER
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.elapsed import Elapsed
 from margrave.schema.numeric import UNITS, Numeric
 from margrave.schema.parts import TimePart
+from margrave.schema.sources import code_words
 from margrave.types import FloatArray
 
 
@@ -60,19 +61,19 @@ class Axis:
     unit: str = ""
 
     @staticmethod
-    def of(column: Column) -> Axis:
-        """Return the axis of a column of a schema.
+    def of(column: Column, source: ColumnSource | None = None) -> Axis:
+        """Return the axis of a column of a schema, with the labels of its source.
 
         >>> from margrave.schema import Integer
         >>> axis = Axis.of(Integer("age", 0, 99, bins=4))
         >>> axis.groups(2)[0].label, axis.spans[0]
         ('0 to 49', Span(first=0.0, last=24.0))
         """
-        labels = column.labels()
+        labels = code_words(column, source or ColumnSource())
         missing = [len(labels) - 1] if column.missing else []
         if not isinstance(column, NUMERIC_KINDS):
             ordered = column.kind in ("ordinal", "coded") or isinstance(column, TimePart)
-            other = [labels.index(OTHER)] if getattr(column, "other", False) else []
+            other = [column.labels().index(OTHER)] if getattr(column, "other", False) else []
             return Axis(labels, ordered=ordered, rest=[*other, *missing])
         spans = [Span(first, last) for first, last, _, _ in column.cells.spans()]
         temporal = column.kind in ("date", "timestamp")

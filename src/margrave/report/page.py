@@ -194,6 +194,7 @@ def _columns(
         found.append(
             {
                 "name": view.name,
+                "title": release.schema.source(view.name).title,
                 "chart": bars(view),
                 "note": f"{counted(len(view.labels), 'value')}, {_note(release, view)}",
                 "mean": "" if mean is None else mean.words,

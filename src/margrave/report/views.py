@@ -15,6 +15,7 @@ from margrave.errors import ModelTooLargeError, ReleaseError
 from margrave.release import ColumnNumber, Release
 from margrave.release.numbers import headlines
 from margrave.report.axes import Axis
+from margrave.schema import Schema
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
 
@@ -79,10 +80,15 @@ def column_views(release: Release) -> list[ColumnView]:
 def column_view(release: Release, name: Attribute) -> ColumnView:
     """Return the view of one column."""
     measured, error = noisy_counts(release, name)
-    axis = Axis.of(release.schema.column(name))
+    axis = axis_of(release.schema, name)
     return ColumnView(
         name, list(axis.labels), _project(release, (name,)), measured, error, axis=axis
     )
+
+
+def axis_of(schema: Schema, name: Attribute) -> Axis:
+    """Return the axis of a column of a schema, with its labels."""
+    return Axis.of(schema.column(name), schema.source(name))
 
 
 def noisy_counts(release: Release, attribute: Attribute) -> tuple[FloatArray | None, float]:
@@ -185,7 +191,7 @@ def pair_view(release: Release, pair: Clique) -> PairView | None:
     counts = _project(release, pair)
     if counts is None:
         return None
-    one, other = (Axis.of(release.schema.column(name)) for name in pair)
+    one, other = (axis_of(release.schema, name) for name in pair)
     return PairView(pair, (one, other), counts, mutual_information(counts))
 
 

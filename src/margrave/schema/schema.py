@@ -52,7 +52,7 @@ from margrave.schema.parts import functions_of, parts_by_column, source_name, wi
 from margrave.schema.persons import check_accepted
 from margrave.schema.reading_output import for_reading_output
 from margrave.schema.references import References, check_apart
-from margrave.schema.sources import ColumnSource, check_sources, learned_of, read_error
+from margrave.schema.sources import ColumnSource, check_sources, code_words, learned_of, read_error
 from margrave.schema.summary import facts_of
 from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
 from margrave.structural_zeros import StructuralZeros, joined
@@ -329,6 +329,10 @@ class Schema(SchemaContent, ByName, Card):
         alone = {c.name for c in self.output_columns}
         read = tuple(for_reading_output(c, alone=c.name in alone) for c in self.columns)
         return replace(self, columns=read)
+
+    def code_words(self, name: str) -> list[str]:
+        """Return what each code of a column means, categories with their labels: "1 (female)"."""
+        return code_words(self.column(name), self.source(name))
 
     @cached_property
     def domain(self) -> Domain:

@@ -14,9 +14,6 @@ from margrave.schema.column import Column, abbreviate, set_fields
 from margrave.schema.parsing import DateReader, at_midnight, units_since
 from margrave.schema.validators import column_error
 
-#: Kinds of columns whose values have labels.
-LABELLED = ("categorical", "ordinal", "boolean", "coded")
-
 
 @dataclass(frozen=True)
 class ColumnSource:
@@ -60,6 +57,8 @@ class ColumnSource:
 
     #: The sources of a value.
     kinds: ClassVar[tuple[str, ...]] = ("public", "learned", "read")
+    #: The kinds of columns whose codes have labels.
+    labelled: ClassVar[tuple[str, ...]] = ("categorical", "ordinal", "boolean", "coded")
     #: The keys of the file, with the fields that they set.
     keys: ClassVar[dict[str, str]] = {
         "source": "of", "read": "read", "cite": "cite", "missing_codes": "missing_codes",
@@ -176,19 +175,30 @@ def check_sources(sources: Mapping[str, ColumnSource], columns: Sequence[Column]
                 )
 
 
+def code_words(column: Column, source: ColumnSource) -> list[str]:
+    """Return what each code of a column means, categories with their labels.
+
+    >>> from margrave.schema import Categorical
+    >>> code_words(Categorical("sex", ["1", "2"]), ColumnSource(labels={"1": "female"}))
+    ['1 (female)', '2']
+    """
+    labels = source.labels
+    return [f"{text} ({labels[text]})" if text in labels else text for text in column.labels()]
+
+
 def labels_left(labels: Mapping[str, str], column: Column) -> dict[str, str]:
     """Return the labels of texts that are categories of a column, or may be learned as such."""
-    if getattr(column, "learn", False) and column.kind in LABELLED:
+    if getattr(column, "learn", False) and column.kind in ColumnSource.labelled:
         return dict(labels)
-    known = column.labels() if column.kind in LABELLED else []
+    known = column.labels() if column.kind in ColumnSource.labelled else []
     return {text: label for text, label in labels.items() if text in known}
 
 
 def _check_labels(column: Column, labels: Mapping[str, str]) -> None:
-    """Raise ``SchemaError`` if a label is of something that is no category of its column."""
+    """Raise ``SchemaError`` if a label is of something other than a category of its column."""
     if not labels:
         return
-    if column.kind not in LABELLED:
+    if column.kind not in ColumnSource.labelled:
         raise column_error(
             column.name,
             "it has labels, and no categories.",

@@ -33,6 +33,11 @@ def facts_of(content: SchemaContent) -> Facts:
 
 
 def _in_words(column: Column, source: ColumnSource) -> str:
+    title = f" ({source.title})" if source.title else ""
+    return _kind_in_words(column, source) + title
+
+
+def _kind_in_words(column: Column, source: ColumnSource) -> str:
     if isinstance(column, Learn):
         return f"{column.kind}, to be learned"
     if source.is_read:

@@ -19,8 +19,9 @@ from margrave.mechanisms.parts.checks import publics_of
 from margrave.planning import Plan
 from margrave.report.heading import Heading
 from margrave.run import mechanism_of, settled_unit
-from margrave.schema import Date, Integer, Learn, Real, Timestamp
+from margrave.schema import ColumnSource, Date, Integer, Learn, Real, Timestamp
 from margrave.schema.column import Column, abbreviate
+from margrave.schema.sources import code_words
 from margrave.studio.choices import MechanismChoice, mechanism_lines, policy_words
 from margrave.studio.guard import Guard
 from margrave.studio.job import JobFolder, JobStatus
@@ -400,7 +401,7 @@ def _published(column: Column, sources: Any) -> dict[str, str]:
             "cite": "",
         }
     cite = source.cite if source is not None else ""
-    values = abbreviate(column.labels())
+    values = abbreviate(code_words(column, source or ColumnSource()))
     if isinstance(column, Integer | Real | Date | Timestamp):
         values = f"{column.low} to {column.high}"
         if column.edges:

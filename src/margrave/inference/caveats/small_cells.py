@@ -142,7 +142,7 @@ def _levels(context: Context, term: EstimateTerm) -> tuple[tuple[Clique, str], .
             continue  # the sums are those of products with the outcome
         small = small_levels(domain, transcript, _sizes(release, sums), columns, by)
         codes = sorted(small.intersection(_codes(release, by, labels)))
-        found += [(columns, group_name(release.schema.column(by), code)) for code in codes]
+        found += [(columns, group_name(release.schema, by, code)) for code in codes]
     return tuple(found)
 
 

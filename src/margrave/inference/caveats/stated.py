@@ -14,7 +14,7 @@ from margrave.marginal import covers
 from margrave.ratios import percent
 from margrave.release import ColumnNumber
 from margrave.release.conditions import Condition, codes_of, cut_of
-from margrave.release.numbers import group_name, numbers_of
+from margrave.release.numbers import group_name, numbers_of, share_name
 from margrave.schema import Date, Schema, Timestamp
 from margrave.schema.constraint_values import NUMERIC_KINDS
 
@@ -126,7 +126,7 @@ def _statistic(schema: Schema, of: Stated) -> str:
     if of.value is None:
         return "missing"
     codes = () if isinstance(column, NUMERIC_KINDS) else _codes(schema, of.column, of.value)
-    return f"share of {column.labels()[codes[0]]}" if len(codes) == 1 else ""
+    return share_name(schema, of.column, codes[0]) if len(codes) == 1 else ""
 
 
 def _group(schema: Schema, by: str, condition: Condition) -> str | None:
@@ -135,7 +135,7 @@ def _group(schema: Schema, by: str, condition: Condition) -> str | None:
         return ""
     column = schema.column(by)
     codes = () if isinstance(column, Date | Timestamp) else _codes(schema, by, condition)
-    return group_name(column, codes[0]) if len(codes) == 1 else None
+    return group_name(schema, by, codes[0]) if len(codes) == 1 else None
 
 
 def _codes(schema: Schema, name: str, condition: Condition) -> tuple[int, ...]:
