@@ -180,6 +180,19 @@ def test_a_regression_takes_the_verdict_of_its_coefficients() -> None:
     assert hidden.warning == "each coefficient of ward is not reliable"
 
 
+def test_a_regression_on_a_rare_outcome_is_not_served() -> None:
+    text = "logistic sex ~ stay + ward"
+    both = {"stay_sex": (10, 2), "ward_sex": (4, 2), "stay_ward": (10, 4)}
+    counts = {name: np.full(sizes, 40_000 // np.prod(sizes)) for name, sizes in both.items()}
+    (even,) = verdicts_of(release_for(text, **counts))
+    assert even.doubts == ()
+    for name in ("stay_sex", "ward_sex"):
+        counts[name] = counts[name] * 2 * np.array([0.9995, 0.0005])
+        counts[name] = counts[name].round().astype(np.int64)
+    (rare,) = verdicts_of(release_for(text, **counts))
+    assert rare.doubts == ("each coefficient of stay, ward (the noise hides the cells of sex = M)",)
+
+
 def test_a_regression_on_merged_codes_is_not_served() -> None:
     schema = Schema([Integer("stay", 0, 3), Categorical("ward", list("abcd"))])
     groups = {"stay": np.array([0, 1, 2, 2]), "ward": np.array([0, 1, 2, 2])}

@@ -98,7 +98,7 @@ print(mg.analyze(draws, By(Mean("stay"), "ward")))
 #
 # ## A regression
 #
-# Formulas are those of statsmodels and R. `fmi` is the share of information that was lost to privacy.
+# Formulas are those of statsmodels. `fmi` is the share of information that was lost to privacy.
 
 # %%
 regression = mg.analyze(draws, OLS("stay ~ age + C(sex) + C(ward)"))

@@ -58,7 +58,7 @@ def test_the_readme_and_the_quick_start_run(
 
 
 def test_the_pages_count_the_mechanisms_and_link_to_files_of_the_repository() -> None:
-    words = {28: "twenty-eight", 29: "twenty-nine"}
+    words = {28: "twenty-eight", 29: "twenty-nine", 30: "thirty"}
     readme, index = ROOT / "README.md", ROOT / "docs" / "index.md"
     assert f"{words[len(MECHANISMS) - 1]} others are built in" in readme.read_text("utf-8")
     assert f"{words[len(MECHANISMS)]} mechanisms" in index.read_text("utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from margrave._card import counted, listed, listed_within
@@ -28,11 +28,18 @@ from margrave.release.numbers import (
 )
 from margrave.release.purposes import PurposeSupport
 from margrave.release.release import Release
-from margrave.release.small_cells import cell_sizes, is_below_noise, small_levels, sum_sizes
+from margrave.release.small_cells import (
+    CellSize,
+    cell_sizes,
+    is_below_noise,
+    small_levels,
+    sum_sizes,
+)
 from margrave.schema import Schema
 from margrave.schema.constraint_values import NUMERIC_KINDS
 from margrave.schema.remedies import bins_remedy, bounds_remedy
 from margrave.schema.sources import learned_of
+from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique
 
 
@@ -185,7 +192,23 @@ def _coefficients(release: Release, purpose: Purpose) -> tuple[tuple[str, ...], 
                 hidden += own
             elif own:
                 doubts.append(f"each coefficient of {name}")
-    return tuple(doubts), tuple(hidden)
+    return (*doubts, *_rare_outcome(schema, transcript, sizes, purpose)), tuple(hidden)
+
+
+def _rare_outcome(
+    schema: Schema, transcript: Transcript, sizes: Sequence[CellSize], purpose: Purpose
+) -> Iterator[str]:
+    """Yield the columns whose cells with a value of a two-valued outcome are small beside their noise, in words."""
+    outcome, found = schema.column(purpose.outcome), dict[str, list[Attribute]]()
+    if outcome.size - outcome.missing != 2:
+        return
+    for clique in (clique for clique in purpose.cliques if outcome.name in clique):
+        small = small_levels(schema.domain, transcript, sizes, clique, outcome.name)
+        for code in small & {0, 1}:
+            own = found.setdefault(group_name(schema, outcome.name, code), [])
+            own += [c for c in clique if c not in (*own, outcome.name)]
+    for few, columns in found.items():
+        yield f"each coefficient of {listed(columns)} (the noise hides the cells of {few})"
 
 
 def _merged_results(release: Release, purpose: Purpose) -> tuple[str, ...]:
