@@ -67,6 +67,15 @@ def test_what_is_declared_is_public_with_its_cite(table: Path) -> None:
     assert made.ignore == ("ill",)
 
 
+def test_codes_that_mean_missing_are_asked_for_where_a_column_is_learned(tmp_path: Path) -> None:
+    path, costs = tmp_path / "costs.csv", [*range(100, 700), *[99999] * 40]
+    path.write_text("cost\n" + "".join(f"{c}\n" for c in costs), encoding="utf-8")
+    result, made = asked(path, "learn", "99999")
+    assert made is not None, result.output
+    assert "name it when asked for values that stand for a missing one" in result.output
+    assert (made.to_learn[0].name, made.source("cost").missing_codes) == ("cost", ("99999",))
+
+
 def test_wrong_answers_are_asked_again_one_by_one(table: Path) -> None:
     wrong = ("perhaps", "declare", "lots", "9", "5", "0", "500", "0", "-1", "y", "700", "", "")
     result, made = asked(table, *wrong, "", "", "", "")
@@ -97,11 +106,12 @@ def test_times_are_asked_for_by_their_unit_and_hints_are_answers(tmp_path: Path)
     pq.write_table(pa.table(table | {"note": notes * 100}), path)
     moments = ("declare", "2018-01-01 00:00", "2018-12-31 23:59:59")
     right = ("2018-01-01 00:00", "2018-12-31 23:59", "", "y", "", "")
-    result, made = asked(path, *moments, *right, "", "", "", "out")
+    result, made = asked(path, *moments, *right, "", "", "", "-9", "out")
     assert made is not None, result.output
     assert "a time, as 2018-12-31 23:59;" in result.output
     assert "not a multiple of its unit, the minute" in result.output
-    assert 'answer "declare", and name it when asked for values' in result.output
+    assert "name it when asked for values" in result.output
+    assert made.source("age").missing_codes == ("-9",)
     assert "= true" not in result.output
     assert "May one name or describe a person?" in result.output
     assert "note" in made.ignore

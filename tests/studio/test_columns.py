@@ -56,6 +56,19 @@ def test_codes_that_mean_missing_and_bin_edges_are_fields_of_a_card(tmp_path: Pa
     assert counted[:3] == ["age", int((age == -9).sum()), 0]
 
 
+def test_a_column_to_learn_has_codes_that_mean_missing_too(tmp_path: Path) -> None:
+    costs = pa.table({"cost": [*range(100, 700), *[99999] * 40]})
+    pyarrow.csv.write_csv(costs, tmp_path / "visits.csv")
+    studio = Studio(tmp_path)
+    studio.read()
+    form = {"0__way": "learn", "0__missing_codes": "99999"}
+    assert "Kept" in studio.post("/columns/save?column=0", **form).text
+    assert studio.post("/columns", **form).path == "/unit"
+    studio.post("/unit", protects="rows")
+    schema = Schema.load(studio.project.schema_file)
+    assert (schema.to_learn[0].name, schema.source("cost").missing_codes) == ("cost", ("99999",))
+
+
 def test_a_time_since_another_names_the_button_that_undoes_it(tmp_path: Path) -> None:
     days = [f"2018-03-{1 + i % 28:02d}" for i in range(600)]
     stay = pa.table({"admitted": days, "discharged": days})

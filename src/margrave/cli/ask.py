@@ -23,6 +23,7 @@ from margrave.profiling import (
 )
 from margrave.profiling.answers import (
     DraftAnswer,
+    answered,
     check_value,
     declared,
     doubts_header,
@@ -157,12 +158,16 @@ def _constrained(
 
 def _asked(column: Column, remark: str) -> DraftAnswer:
     """Return the answer of the person at the terminal about a column."""
-    echo(f"\n{column.name}: {column.kind}. {_hints().hint(remark)}".rstrip())
+    hint = _hints().hint(remark)
+    echo(f"\n{column.name}: {column.kind}. {hint}".rstrip())
     ways = ways_of(column)
     while True:
         way = _prompt("  Answer", ways[0], choices=list(ways))
         if way != "declare" or not isinstance(column, Learn):
-            return DraftAnswer(way=way)
+            short = DraftAnswer(way=way)
+            if isinstance(column, Learn) and way != "out" and _hints().missing in hint:
+                return _with_codes(column, short) or short
+            return short
         answer = _declared(column)
         if answer is not None:
             return replace(answer, cite=_prompt("  Where is that written? (may be empty)", ""))
@@ -170,7 +175,7 @@ def _asked(column: Column, remark: str) -> DraftAnswer:
 
 def _hints() -> HintWords:
     return HintWords(
-        missing='answer "declare", and name it when asked for values that stand for a missing one',
+        missing="name it when asked for values that stand for a missing one",
         apart='answer "apart"',
         classes='answer "classes"',
         person="Is that wrong? Then answer no when asked whose row it is.",
@@ -238,8 +243,8 @@ def _checked(column: Learn, answer: DraftAnswer, field: str, words: str) -> Draf
         written: dict[str, Any] = {field: text}
         more = replace(answer, **written)
         try:
-            made = declared(column, more)
-            check_bounds(made, more.codes)
+            if found := answered(column, more):
+                check_bounds(found[0], more.codes)
         except SchemaError as error:
             echo(f"  {error.message} {error.remedy}")
         else:
@@ -248,10 +253,14 @@ def _checked(column: Learn, answer: DraftAnswer, field: str, words: str) -> Draf
 
 
 def _with_missing(column: Learn, answer: DraftAnswer) -> DraftAnswer:
-    """Return an answer with what the table writes for a missing value."""
+    """Return an answer with what the table writes for a missing value, and whether values may be missing."""
+    return _with_codes(column, answer) or replace(answer, missing=_yes("  May values be missing?"))
+
+
+def _with_codes(column: Learn, answer: DraftAnswer) -> DraftAnswer | None:
+    """Return an answer with what the table writes for a missing value; None if it writes nothing for it."""
     words = "  Values that stand for a missing one in the table, such as -9 or 999, separated by commas (empty: none)"
-    with_codes = _checked(column, replace(answer, missing=True), "missing_codes", words)
-    return with_codes or replace(answer, missing=_yes("  May values be missing?"))
+    return _checked(column, replace(answer, missing=True), "missing_codes", words)
 
 
 def _prompt(words: str, default: str | None = None, *, choices: list[str] | None = None) -> str:

@@ -44,7 +44,7 @@ class DraftAnswer:
         categories: Its categories, separated by commas.
         other: Other categories occur, and are counted together.
         missing: Values may be missing.
-        missing_codes: Values of the table that stand for a missing one, separated by commas.
+        missing_codes: Values of the table that stand for a missing one, separated by commas; also of a column to learn.
         edges: The values at which a new bin begins, separated by commas; empty for bins of equal width.
         cite: Where the public values are written down.
         outside: The out-of-range policy of stated values; "" for the usual one of its kind.
@@ -96,13 +96,12 @@ def answered(column: Column, answer: DraftAnswer) -> tuple[Column, ColumnSource]
         )
     if answer.way == "out":
         return None
-    if answer.way == "classes":
-        return Learn(column.name, "categorical"), ColumnSource()
-    if answer.way == "apart" and isinstance(column, Learn):
-        return apart(column), ColumnSource()
-    if answer.way == "declare" and isinstance(column, Learn):
+    if not isinstance(column, Learn):
+        return column, ColumnSource()
+    if answer.way == "declare":
         return declared(column, answer), ColumnSource(cite=answer.cite, missing_codes=answer.codes)
-    return column, ColumnSource()
+    learned = {"classes": Learn(column.name, "categorical"), "apart": apart(column)}
+    return learned.get(answer.way, column), ColumnSource(missing_codes=answer.codes)
 
 
 def declared(column: Learn, answer: DraftAnswer) -> Column:

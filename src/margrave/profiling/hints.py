@@ -11,7 +11,7 @@ class HintWords:
     """The words of one place for the answers to the questions of a draft, each after "Then".
 
     Args:
-        missing: States bounds and the codes that mean missing.
+        missing: States the codes that mean missing.
         apart: Learns a date or time as it is, and not as the time since another.
         classes: Learns whole numbers as categories.
         person: Answers the question whose rows they are.

@@ -169,12 +169,8 @@ class DescribingPages:
             "ways": ways,
             "answer": answer,
             "policies": policies_of(column),
-            "more": bool(
-                answer.edges
-                or answer.missing_codes
-                or answer.outside
-                or "codes that mean missing" in remark
-            ),
+            "more": bool(answer.edges or answer.outside),
+            "has_codes": bool(answer.missing_codes or "codes that mean missing" in remark),
             "histogram": found["histograms"][column.name],
         }
 

@@ -139,7 +139,7 @@ def plain(text: str) -> str:
 def remark_on_page(remark: str) -> str:
     """Return a remark of a draft, with the fields of its card in place of the lines of a schema file."""
     words = HintWords(
-        missing="choose “Public: I state it” and list it under the codes that mean missing",
+        missing="list it under the codes that mean missing",
         apart="choose “A date or time of its own”",
         classes="choose “Its numbers are classes: learn these”",
         person="The next page asks.",
