@@ -31,6 +31,7 @@ from margrave.inference import (
 )
 from margrave.inference.datasets import EXTERNAL, Frames
 from margrave.inference.fitted import estimable, read_fit
+from margrave.inference.names import no_estimate
 from margrave.marginal import IDENTITY
 from margrave.release import Draws
 from margrave.release.conditional import Conditional
@@ -893,6 +894,15 @@ def test_tests_of_several(shown: Analysis) -> None:
         shown.test(["x"], null={"xx": 5.0})
     with pytest.raises(InputError, match="null values"):
         shown.test(["x", "z[T.b]"], null=[1.0, 2.0, 3.0])
+
+
+def test_a_contrast_with_the_reference_level_says_what_it_is() -> None:
+    known = ["Intercept", "ward[T.b]", "ward[T.c]"]
+    words = (
+        "A reference level has none: the coefficients of the other levels are differences from it."
+    )
+    assert words in str(no_estimate("ward[T.a]", known).remedy)
+    assert words not in str(no_estimate("wards", known).remedy)
 
 
 def test_a_contrast_is_what_the_fit_would_have_given(shown: Analysis) -> None:

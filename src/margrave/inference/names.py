@@ -72,9 +72,11 @@ def check_names(
 def no_estimate(name: str, known: Iterable[str]) -> InputError:
     """Return the error of a name that is not an estimate's."""
     known = list(known)
+    hint = did_you_mean(name, known)
+    if term_of(name) != name and term_of(name) in map(term_of, known):
+        hint += "A reference level has none: the coefficients of the other levels are differences from it. "
     return InputError(
-        f"There is no estimate {name!r}.",
-        remedy=f"{did_you_mean(name, known)}They are: {', '.join(known)}.",
+        f"There is no estimate {name!r}.", remedy=f"{hint}They are: {', '.join(known)}."
     )
 
 
