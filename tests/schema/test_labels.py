@@ -10,7 +10,7 @@ import pytest
 
 import margrave
 from margrave.codebooks import export_schema, read_code_book
-from margrave.errors import SchemaError
+from margrave.errors import DataError, SchemaError
 from margrave.evaluation import evaluate
 from margrave.release import Release
 from margrave.release.catalog_entry import croissant
@@ -79,6 +79,12 @@ def test_another_declaration_keeps_those_of_categories_that_are_left() -> None:
     assert declared.source("sex") == ColumnSource(title="Sex of the patient", labels={"2": "male"})
     assert not SCHEMA.declare(Boolean("sex")).source("sex").labels
     assert SCHEMA.drop("ward").source("sex") == SCHEMA.select(["sex"]).source("sex")
+
+
+def test_a_table_of_labels_is_recognized() -> None:
+    table = pa.table({"sex": ["Female", "male"] * 60, "ward": ["a"] * 120, "age": [0] * 120})
+    with pytest.raises(DataError, match="All look like the label of a category: write the categor"):
+        SCHEMA.check(table)
 
 
 def test_learned_categories_have_their_labels() -> None:

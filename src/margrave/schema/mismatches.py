@@ -20,8 +20,8 @@ from margrave.schema.parsing import MARKS, ODD, distinct, plain
 from margrave.schema.spellings import folded
 from margrave.schema.text_patterns import NUMBER, date_format
 
-MARK, COMMA, SIGNS, ALIKE, WAY, NESTED, NAMED = (
-    "mark", "comma", "signs", "alike", "way", "nested", "named",
+MARK, COMMA, SIGNS, ALIKE, LABEL, WAY, NESTED, NAMED = (
+    "mark", "comma", "signs", "alike", "label", "way", "nested", "named",
 )  # fmt: skip
 #: Causes of a value outside the schema, each with its remedy. ``NAMED`` values are the word for all unlisted ones.
 CAUSES = {
@@ -29,13 +29,19 @@ CAUSES = {
     COMMA: "a number with a comma, or with dots between thousands: write them in the table with a decimal point alone",
     SIGNS: "a number with other signs (a unit, <, >, blanks between thousands): mend them in the table",
     ALIKE: 'a listed category but for case or blanks: write same = "case" in the schema, or write them alike',
+    LABEL: "the label of a category: write the categories themselves in the table (raw codes, in an export)",
     WAY: "a date written in another way than the column's: write them alike in the table, or set format",
     NESTED: "a list, a record or another value that is not a single one: put single values into its cells",
 }
 
 
-def count_causes(column: Column, values: pa.Array, encoded: Encoded) -> dict[str, int]:
-    """Return the number of unreadable or unlisted values by cause, and of those that are ``NAMED``."""
+def count_causes(
+    column: Column, values: pa.Array, encoded: Encoded, labels: Mapping[str, str]
+) -> dict[str, int]:
+    """Return the number of unreadable or unlisted values by cause, and of those that are ``NAMED``.
+
+    ``labels`` are those of the column's categories.
+    """
     lost = (
         encoded.outside
         if isinstance(column, Categorical | Ordinal | Boolean)
@@ -44,11 +50,12 @@ def count_causes(column: Column, values: pa.Array, encoded: Encoded) -> dict[str
     named = _named_other(column, encoded)
     if not lost.any():
         return named
+    labelled = frozenset(map(folded, labels.values()))
     rows, texts = distinct(plain(values).filter(pa.array(lost)))
     known = _known(column)
     found: Counter[str] = Counter(named)
     for text, count in zip(texts, np.bincount(rows, minlength=len(texts)).tolist(), strict=True):
-        cause = None if text is None or not count else _cause(column, text.strip(), known)
+        cause = None if text is None or not count else _cause(column, text.strip(), known, labelled)
         if cause is not None:
             found[cause] += count
     return dict(found)
@@ -70,11 +77,15 @@ def _known(column: Column) -> frozenset[str]:
     )
 
 
-def _cause(column: Column, text: str, known: frozenset[str]) -> str | None:
+def _cause(
+    column: Column, text: str, known: frozenset[str], labelled: frozenset[str]
+) -> str | None:
     if text.startswith(ODD):
         return NESTED
     if text.lower() in MARKS:
         return MARK
+    if folded(text) in labelled:
+        return LABEL
     if isinstance(column, Categorical | Ordinal):
         return ALIKE if folded(text) in known else None
     if isinstance(column, Date | Timestamp):

@@ -386,7 +386,7 @@ class Schema(SchemaContent, ByName, Card):
             for piece in pieces[source_name(column)] or [pa.nulls(0)]:
                 encoded = encode_with_missing_codes(column, piece, stated.missing_codes)
                 values[i, at : at + len(piece)] = encoded.codes
-                seen = count_causes(column, piece, encoded) if causes else None
+                seen = count_causes(column, piece, encoded, stated.labels) if causes else None
                 checks.append(ColumnCheck.of(column, encoded, seen))
                 at += len(piece)
             if column.name not in parts:  # a part is lost where its column is
