@@ -19,8 +19,8 @@ from margrave.accounting import Budget
 from margrave.accounting.budget import epsilon_for
 from margrave.accounting.strength import delta_for_rows
 from margrave.attack_risk import attack_risk
+from margrave.cli.main import run
 from margrave.inference import OLS, Mean, analyze
-from margrave.ratios import figure
 from margrave.schema import Categorical, Integer, Schema
 from tests.support.pages import ROOT, blocks
 from tests.support.whole_draws import WholeDraws
@@ -75,7 +75,7 @@ def test_the_figures_about_epsilon() -> None:
 
 
 def test_the_advice_of_the_page_is_that_of_the_plan(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     SCHEMA.save("visits.toml")
@@ -83,14 +83,16 @@ def test_the_advice_of_the_page_is_that_of_the_plan(
     exec(*blocks(DOCS / "epsilon.md", "python"), names)
     assert names["plan"].risk == attack_risk(Budget.approx(1.0, 1e-9).rho)
     (shown,) = blocks(DOCS / "epsilon.md", "text")
+    command = "plan --schema visits.toml --epsilon 1 --delta 1e-9 --rows 40000 --advise"
+    assert f"margrave {command}" in (DOCS / "epsilon.md").read_text(encoding="utf-8")
+    assert run(command.split()) == 0
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    for line in shown.splitlines():
+        assert line.split() in printed
     for line in shown.splitlines()[1:]:
-        before, share, after = line.partition(" of 4 ")
-        (epsilon, *likely), (error, advantage, _, found, _) = before.split(), after.split()
-        plan = margrave.plan(SCHEMA, epsilon=float(epsilon), delta=1e-9, rows=40_000)
-        assert figure(plan.error, 3) == error
-        assert plan.verdicts is not None
-        assert " ".join(likely) + share.rstrip() == plan.verdicts.share
-        assert (advantage, found) == (up(100 * plan.risk.advantage), up(100 * plan.risk.power))
+        epsilon, advantage, found = (line.split()[i] for i in (0, -4, -2))
+        risk = attack_risk(Budget.approx(float(epsilon), 1e-9).rho)
+        assert (advantage, found) == (up(100 * risk.advantage), up(100 * risk.power))
 
 
 def test_the_figures_for_boards() -> None:
