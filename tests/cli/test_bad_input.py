@@ -238,7 +238,7 @@ def test_one_output_named_twice(refused: Callable[..., str]) -> None:
 
 
 def test_rows_in_an_unknown_format(refused: Callable[..., str]) -> None:
-    assert "out.xlsx" in refused(2, output="out.xlsx")
+    assert "out.sas7bdat" in refused(2, output="out.sas7bdat")
 
 
 def test_no_output_at_all(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,12 +13,11 @@ from margrave._card import counted
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import (
     check_excel_safe,
-    check_format,
     check_outputs,
     excel_safe_option,
 )
 from margrave.cli.terminal import echo
-from margrave.data.writer import write_table
+from margrave.data.writer import check_format, endings_in_words, write_table
 from margrave.errors import InputError
 from margrave.release import Release, measurement_table, measurement_tables
 
@@ -30,7 +29,7 @@ from margrave.release import Release, measurement_table, measurement_tables
     "-o",
     required=True,
     metavar="FILE|FOLDER",
-    help="Where to write them: one table of all (.parquet or .csv), or a new folder with a Parquet file of each.",
+    help=f"Where to write them: one table of all ({endings_in_words()}), or a new folder with a Parquet file of each.",
 )
 @excel_safe_option
 @overwrite_option

@@ -78,16 +78,6 @@ def check_not_the_table(table: str, public: Mapping[str, str | None]) -> None:
             )
 
 
-def check_format(path: str | None, option: str = "-o") -> None:
-    """Raise ``InputError`` unless the file has the ending of a known format."""
-    formats = (".parquet", ".csv")
-    if path is not None and Path(path).suffix.lower() not in formats:
-        raise InputError(
-            f"{option} {path} ends in neither {' nor '.join(formats)}.",
-            remedy=f"Name it so: {Path(path).stem}.parquet or {Path(path).stem}.csv.",
-        )
-
-
 def check_excel_safe(path: str | None, excel_safe: bool) -> None:
     """Raise ``InputError`` if --excel-safe is given for anything but a CSV file."""
     if excel_safe and (path is None or Path(path).suffix.lower() != ".csv"):

@@ -8,7 +8,6 @@ from margrave._card import counted
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import (
     check_excel_safe,
-    check_format,
     check_outputs,
     excel_safe_option,
 )
@@ -16,7 +15,7 @@ from margrave.cli.terminal import echo
 from margrave.cli.where import conditions
 from margrave.data import read_frame
 from margrave.data.loading import public_codes
-from margrave.data.writer import write_table
+from margrave.data.writer import check_format, endings_in_words, write_table
 from margrave.errors import InputError
 from margrave.release import Release
 
@@ -31,7 +30,11 @@ from margrave.release import Release
     help="Number of rows (default: the estimated row count).",
 )
 @click.option(
-    "--output", "-o", required=True, metavar="FILE", help="Where to write them: .parquet or .csv."
+    "--output",
+    "-o",
+    required=True,
+    metavar="FILE",
+    help=f"Where to write them: {endings_in_words()}. .dta and .sav have titles and value labels.",
 )
 @excel_safe_option
 @click.option(

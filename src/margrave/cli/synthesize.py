@@ -41,7 +41,6 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import (
     check_excel_safe,
-    check_format,
     check_named,
     check_not_the_table,
     check_outputs,
@@ -51,7 +50,7 @@ from margrave.cli.rescue import Keeper, journal_of, unfinished_release
 from margrave.cli.terminal import echo
 from margrave.custodian import NOT_PRIVATE
 from margrave.data import TABLE_CATALOG, TableSource
-from margrave.data.writer import write_table
+from margrave.data.writer import check_format, check_holds, endings_in_words, write_table
 from margrave.errors import InputError, LedgerError
 from margrave.learning_stage import budget_for, rows_to_learn
 from margrave.mechanisms import Mechanism
@@ -101,7 +100,7 @@ from margrave.sealed import registered_schema
     "-o",
     default=None,
     metavar="FILE",
-    help="Where the synthetic rows go: .parquet or .csv.",
+    help=f"Where the synthetic rows go: {endings_in_words()}.",
 )
 @excel_safe_option
 @click.option(
@@ -212,6 +211,7 @@ def synthesize_command(
         schema = _sealed_schema(schema_path, ledger, dataset)
     else:
         schema = _schema_of(file, table, schema_path, accept_draft)
+    check_holds(output, schema, rows)
     if rows is not None:
         check_memory(
             rows, len(schema.columns)
