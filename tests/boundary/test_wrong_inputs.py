@@ -239,7 +239,7 @@ OPTIONS = (
     Wrong("analyze ols r.margrave pay ~ age", 2, "(~ age)", "in quotes"),
     Wrong("sample r.margrave -o no/o.csv", 2, "The folder no", "Make it first"),
     Wrong("sample r.margrave -o visits.csv", 2, "visits.csv exists", "--overwrite"),
-    Wrong("sample r.margrave -o o.xlsx", 2, "o.xlsx", "o.parquet or o.csv"),
+    Wrong("sample r.margrave -o o.xls", 2, "o.xls", "Name it so: o.parquet"),
     Wrong("sample r.margrave -n many -o o.csv", 2, "--rows is 'many'", "Give a number"),
     Wrong("sample r.margrave --where age=150.. -o o.csv", 2, "'age' lies outside", "from 0 to 99"),
     Wrong("sample r.margrave --where age= -o o.csv", 2, "'age'", "from 0 to 99"),
