@@ -169,6 +169,12 @@ WARNINGS: dict[str, Fact] = {
         JOB,
         CLERKS,
     ),
+    "many values outside the schema": Fact(
+        r"^NOT PRIVATE, for the custodian alone: Column 'job': many of its values \(above 3 %\) are not",
+        changed("job", "abbot", *range(1, 9)),
+        (),
+        Schema((Categorical("job", JOBS, missing=True),), ignore=JOB.ignore),
+    ),
     "doubtful person IDs": Fact(
         r"\d+ of the \d+ identifiers of persons equal another but for case",
         changed("who", "P1"),

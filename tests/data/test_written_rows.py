@@ -89,6 +89,15 @@ def written(path: Path, table: pa.Table, schema: Schema | None = SCHEMA) -> str:
     return f"{path}?sheet=rows" if several else str(path)
 
 
+def test_a_name_that_a_format_cannot_hold_is_no_reason_to_pay_again(tmp_path: Path) -> None:
+    rows = pa.table({"with": ["1", "2"]})
+    with pytest.raises(InputError, match="cannot hold a column named 'with'") as refused:
+        write_table(rows, str(tmp_path / "rows.dta"), overwrite=False)
+    assert "Name a .parquet or .csv file, and rename the column in the rows." in str(
+        refused.value.remedy
+    )
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_every_row_is_read_back_with_its_codes(tmp_path: Path, ending: str) -> None:
     codes, table = drawn()

@@ -87,6 +87,16 @@ def test_faulty_sources_are_refused(keys: str, words: str) -> None:
     assert words in str(caught.value)
 
 
+def test_a_category_is_no_missing_code() -> None:
+    answers = Categorical("answer", ["1", "2", "9"], missing=True)
+    with pytest.raises(
+        SchemaError, match="'9' is one of its categories, and one of its missing_codes"
+    ):
+        Schema([answers], sources={"answer": ColumnSource(missing_codes=["9"])})
+    kept = Schema([answers], sources={"answer": ColumnSource(missing_codes=["99"])})
+    assert kept.encode(pa.table({"answer": ["9", "99"]})).column("answer").tolist() == [2, 3]
+
+
 def test_only_keys_of_the_column_can_have_been_read() -> None:
     with pytest.raises(SchemaError, match=r"Column 'age': read lists 'categories'.*low, high"):
         Schema.from_toml(HEAD + 'read = ["categories"]')

@@ -42,6 +42,7 @@ SCHEMA = Schema(
         Boolean("ill", missing=True, outside="missing"),
     ),
     ignore=["who"],
+    accepted=["values: age", "values: income", "values: ill"],
 )
 
 

@@ -16,7 +16,13 @@ from margrave._version import __version__
 from margrave.cli.terminal import echo, error_facts, json_text
 from margrave.cli.usage import Commands, usage_words
 from margrave.error_sanitizer import InternalError
-from margrave.errors import BinWarning, MargraveError, PersonWarning, RefitWarning
+from margrave.errors import (
+    BinWarning,
+    CustodianWarning,
+    MargraveError,
+    PersonWarning,
+    RefitWarning,
+)
 
 INTERRUPTED = 130
 
@@ -142,17 +148,20 @@ def run(arguments: list[str]) -> int:
 
 @contextmanager
 def alarms_on_stderr() -> Iterator[None]:
-    """Print what is to be looked at about persons as ``schema check`` does, each time; bins that are cut and
-    what a refit leaves out as notes; other warnings as usual.
+    """Print what is to be looked at about persons and values as ``schema check`` does, each time; bins that are cut
+    and what a refit leaves out as notes; other warnings as usual.
     """
     with warnings.catch_warnings():
+        warnings.simplefilter("always", CustodianWarning)
         warnings.simplefilter("always", PersonWarning)
         warnings.simplefilter("always", BinWarning)
         warnings.simplefilter("always", RefitWarning)
         show = warnings.showwarning
 
         def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, PersonWarning):
+            if issubclass(category, CustodianWarning):
+                echo(str(message), err=True)
+            elif issubclass(category, PersonWarning):
                 echo(
                     f"LOOK AT THIS FIRST. {message} NOT PRIVATE: for the custodian alone.", err=True
                 )

@@ -9,11 +9,13 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from margrave.custodian import warn_custodian
 from margrave.data.batch_codes import Found, Piece
 from margrave.data.hash_counts import HashCounts
 from margrave.data.row_hash import Hashes, RowKey
 from margrave.marginal.counting import Tally
 from margrave.schema import Preflight, Schema
+from margrave.schema.alarms import how_to_accept
 from margrave.schema.person_check import PersonCheck, normalize_identifiers
 from margrave.types import Clique, IntArray
 
@@ -97,3 +99,15 @@ class Checks:
         """Return the number of rows if each person keeps at most ``limit``."""
         assert self.persons is not None
         return int(np.minimum(self.persons.counts(), limit).sum())
+
+
+def warn_of_values(found: Preflight) -> None:
+    """Warn of columns of which more than a few values are not in the schema, without a number."""
+    for alarm in (column.alarm() for column in found.columns):
+        if alarm is not None and alarm.key not in found.accepted:
+            column = alarm.key.partition(": ")[2]
+            warn_custodian(
+                f"Column {column!r}: many of its values (above 3 %) are not in the schema. margrave schema check (in"
+                " Python check_table) says how many, and what they look like. If this is as it should be,"
+                f" {how_to_accept([alarm.key])}."
+            )

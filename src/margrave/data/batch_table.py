@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from margrave.data.batch_checks import Checks
+from margrave.data.batch_checks import Checks, warn_of_values
 from margrave.data.batch_codes import Found, Piece, Reading, Totals
 from margrave.data.batch_persons import bound_rows
 from margrave.data.batch_scans import Open, Scans
@@ -74,7 +74,7 @@ class BatchTable(Unshareable):
         checks = Checks(schema, reading.key)
         totals = scans.run(reading, checks)
         if not total:
-            checks.found_rows.require()
+            warn_of_values(checks.found_rows.require())
             if (persons := checks.person_check()) is not None:
                 warn_of_persons(persons, schema.accepted)
         return BatchTable(scans, reading, checks, totals.counted)

@@ -144,7 +144,8 @@ def check_schema(limits: FileLimits, schema: Schema, rows: int | None) -> None:
         labelled[column.name] = isinstance(column, Boolean) or (
             codes and bool(schema.source(column.name).labels)
         )
-    _check_shape(limits, labelled, rows)
+    rename = f"Rename the column in the table and in the schema, or {limits.other_file}."
+    _check_shape(limits, labelled, rows, rename)
     for column in schema.output_columns:
         _check_texts(limits, column.name, getattr(column, "categories", ()))
         low = getattr(column, "low", None)
@@ -164,7 +165,9 @@ def check_columns(limits: FileLimits, columns: Iterable[FileColumn]) -> None:
         c.name: not c.has_texts and (bool(c.labels) or pa.types.is_boolean(c.values.type))
         for c in columns
     }
-    _check_shape(limits, labelled, len(columns[0].values) if columns else 0)
+    rows = len(columns[0].values) if columns else 0
+    rename = f"{limits.other_file.capitalize()}, and rename the column in the rows."
+    _check_shape(limits, labelled, rows, rename)
     for column in columns:
         values = column.values
         if column.has_texts:
@@ -183,19 +186,21 @@ def _is_declared(column: Any) -> bool:
     return not getattr(column, "learn", False)
 
 
-def _check_shape(limits: FileLimits, labelled: Mapping[str, bool], rows: int | None) -> None:
+def _check_shape(
+    limits: FileLimits, labelled: Mapping[str, bool], rows: int | None, rename: str
+) -> None:
     for name, has_labels in labelled.items():
         if not limits.is_name(name, has_labels):
             raise InputError(
                 f"A file of {limits.program} cannot hold a column named {name!r}.",
-                remedy=f"{limits.name_rule} Rename the column in the table and in the schema, or {limits.other_file}.",
+                remedy=f"{limits.name_rule} {rename}",
             )
     seen: dict[str, str] = {}
     for name in labelled if limits.folds_names else ():
         if (first := seen.setdefault(name.casefold(), name)) != name:
             raise InputError(
                 f"The columns {first!r} and {name!r} have one name in a file of {limits.program}.",
-                remedy=f"Rename one of them in the table and in the schema, or {limits.other_file}.",
+                remedy=rename,
             )
     if len(labelled) > limits.max_columns:
         raise InputError(

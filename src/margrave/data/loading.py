@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from margrave.data.batch_checks import Checks
+from margrave.data.batch_checks import Checks, warn_of_values
 from margrave.data.batch_codes import Reading
 from margrave.data.batch_scans import Scans
 from margrave.data.batch_sources import BatchSource, KeptBatches, open_source, sampled_frame
@@ -67,6 +67,7 @@ def read_table(
 
     Warns:
         PersonWarning: Person IDs may name nobody, or several may name one person.
+        CustodianWarning: More than a few values of a column are not in the schema.
 
     Privacy:
         None spent. The table is true data, for the gate.
@@ -108,7 +109,7 @@ def _in_memory(source: Any, schema: Schema, total: bool) -> MemoryTable | None:
         values, persons = values[:, named], persons[named]
         raw = None if raw is None else raw.take(named)
     if not total:
-        found.require()
+        warn_of_values(found.require())
         if persons is not None and numbering is not None:
             warn_of_persons(numbering.check(persons), schema.accepted)
     return MemoryTable(schema, Codes(schema.domain, values), persons, raw)

@@ -163,6 +163,14 @@ def check_sources(sources: Mapping[str, ColumnSource], columns: Sequence[Column]
                 "it has missing_codes, and no missing state.",
                 "Write missing = true, or leave missing_codes out.",
             )
+        for code in source.missing_codes:
+            if code in getattr(known[name], "categories", ()):
+                raise column_error(
+                    name,
+                    f"{code[:60]!r} is one of its categories, and one of its missing_codes.",
+                    "Take it out of one of them: of missing_codes to keep such values, of categories to count them as"
+                    " missing.",
+                )
         check_bounds(known[name], source.missing_codes)
         _check_labels(known[name], source.labels)
         keys = ("kind", *(f.name for f in fields(known[name]) if f.name not in ("name", "of")))  # type: ignore[arg-type]

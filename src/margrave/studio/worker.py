@@ -18,6 +18,7 @@ from typing import Any
 from margrave.error_sanitizer import failure_of
 from margrave.errors import (
     BudgetError,
+    CustodianWarning,
     DataError,
     LedgerError,
     MargraveError,
@@ -101,7 +102,8 @@ def run(job: JobFolder) -> int:
     try:
         job.report("starting", 0.0)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PersonWarning)  # the page shows the check of persons
+            warnings.simplefilter("ignore", PersonWarning)  # the page shows the check
+            warnings.simplefilter("ignore", CustodianWarning)
             job.end({"state": "released", **_made(job)})
     except Exception as error:
         if isinstance(error, UnfinishedError):
