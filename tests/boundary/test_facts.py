@@ -255,6 +255,15 @@ def test_a_warning_reaches_standard_error_and_nothing_else(here: CommandLine, na
     assert [bool(re.search(fact.says, text, re.MULTILINE)) for text in said_of] == [False, True]
 
 
+def test_the_words_on_many_values_hold_no_number_of_them(here: CommandLine) -> None:
+    few, many = (changed("job", "abbot", *range(1, n)) for n in (8, 12))
+    fact = WARNINGS["many values outside the schema"]
+    steps: list[Step] = [["synthesize", "table.csv", *BUDGET, "-m", "independent", *OUTPUTS]]
+    differing = here.differing({"few": few, "many": many}, steps, schema=fact.schema)
+    assert b"many of its values" in here.first["stderr of step 0"]
+    assert differing == set()
+
+
 def test_the_number_of_rows_is_in_the_release_where_the_unit_makes_it_public(
     here: CommandLine,
 ) -> None:
