@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +22,8 @@ from margrave.accounting import AddRemoveRow, Budget
 from margrave.cli.main import run
 from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.inference import OLS, analyze
+from margrave.inference import OLS, By, Correlation, Mean, Quantile, Total, analyze
+from margrave.inference.fitted import Estimand
 from margrave.marginal import LinearMap
 from margrave.mechanisms import AIM, FEM, MST, MWEM, NAPSUMQ, PrivPGD
 from margrave.mechanisms.parts.serving import serving
@@ -36,12 +40,28 @@ from margrave.report import write_report
 from margrave.report.verdict import verdict
 from margrave.report.views import column_views
 from margrave.run import Run
-from margrave.schema import Categorical, ColumnSource, Hour, Integer, Learn, Real, Schema, Weekday
+from margrave.schema import (
+    Boolean,
+    Categorical,
+    Coded,
+    ColumnSource,
+    Date,
+    Elapsed,
+    Hour,
+    Integer,
+    Learn,
+    Ordinal,
+    Real,
+    Schema,
+    Timestamp,
+    Weekday,
+)
 from margrave.schema.remedies import bins_remedy, bounds_remedy
 from margrave.transcript import Transcript
 from margrave.types import Clique
 from margrave.workload import Workload
 from tests.support import fake_model
+from tests.support.by_hand import release_of
 from tests.support.strategies import measurement
 
 DOMAIN = Domain(
@@ -422,11 +442,95 @@ def test_a_column_that_is_not_there_is_named(text: str) -> None:
         Purpose.of(text, DOMAIN)
 
 
-@pytest.mark.parametrize("text", ["mean type", "median type by sold", "ols type ~ area"])
+@pytest.mark.parametrize(
+    "text",
+    ["mean type", "median type by sold", "ols type ~ area", "ols log(type) ~ area", "correlation price, type"],
+)  # fmt: skip
 def test_categories_have_no_means(text: str) -> None:
     with pytest.raises(InputError, match="needs numbers") as caught:
         Purpose.of(text, DOMAIN)
     assert "share type" in str(caught.value)
+
+
+def one_of_each_kind() -> Release:
+    """Return a release of one column of each kind, each measured alone."""
+    rng, rows = np.random.default_rng(5), 300
+    first, last = datetime(2020, 1, 6), datetime(2020, 1, 20)
+    born = [first + timedelta(hours=int(h)) for h in rng.integers(0, 300, rows)]
+    frame = pd.DataFrame({
+        "named": rng.choice(["a", "b"], rows), "ranked": rng.choice(["1", "2", "3"], rows),
+        "truth": rng.random(rows) < 0.5, "code": rng.integers(0, 3, rows),
+        "whole": rng.integers(0, 9, rows), "broken": 9 * rng.random(rows), "born": born,
+        "day": [b.date() for b in born], "ended": [b + timedelta(days=3) for b in born],
+    })  # fmt: skip
+    schema = Schema(
+        [
+            Categorical("named", ["a", "b"]), Ordinal("ranked", ["1", "2", "3"]), Boolean("truth"), Coded("code", 3),
+            Integer("whole", 0, 8), Real("broken", 0, 9, bins=3), Date("day", date(2020, 1, 6), date(2020, 1, 20)),
+            Timestamp("born", first, last, bins=3), Elapsed("ended", low=0, high=9, since="born", unit="day"),
+            Hour("hour", "born"), Weekday("weekday", "born"),
+        ]
+    )  # fmt: skip
+    return release_of(frame, schema, [(c,) for c in schema.domain])
+
+
+def purposes_and_analyses(column: str, other: str) -> Iterator[tuple[str, Estimand]]:
+    """Yield purposes that need numbers of a column, each with its analysis in Python."""
+    yield f"mean {column}", Mean(column)
+    yield f"mean {column} by named", By(Mean(column), "named")
+    yield f"total {column}", Total(column)
+    yield f"quantile {column} 0.9", Quantile(column, 0.9)
+    for x, y in ((column, other), (other, column)):
+        yield f"correlation {x}, {y}", Correlation(x, y)
+        yield f"ols {x} ~ {y}", OLS(f"{x} ~ {y}")
+    value = {"named": "'a'", "ranked": "'1'"}.get(column, other)
+    yield f"ols {column} == {value} ~ 1", OLS(f"{column} == {value} ~ 1")
+
+
+def is_accepted(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except InputError:
+        return False
+    return True
+
+
+def test_a_purpose_is_accepted_if_an_analysis_gives_its_estimate() -> None:
+    release = one_of_each_kind()
+    domain, draws = release.schema.domain, release.draws(2, seed=1, method="bootstrap")
+    names = dict(zip(domain, domain, strict=True)) | {
+        part: f"{function}({column})" for (function, column), part in domain.functions.items()
+    }
+    found = {}
+    for name, words in names.items():
+        for text, analysis in purposes_and_analyses(words, "code" if name == "whole" else "whole"):
+            if name == "named" and "by named" in text:
+                continue
+            found[text] = (
+                is_accepted(lambda t=text: Purpose.of(t, domain, release.schema.kinds)),
+                is_accepted(lambda a=analysis: analyze(draws, a)),
+            )
+    assert {text: both for text, both in found.items() if both[0] != both[1]} == {}
+    accepted = {text for text, (of_plan, _) in found.items() if of_plan}
+    assert {"mean code", "mean truth", "total ended", "ols named == 'a' ~ 1"} <= accepted
+    assert not accepted & {"mean ranked", "total day", "mean hour(born)", "ols ranked ~ whole"}
+
+
+def test_an_ordinal_column_has_no_mean_before_anything_is_spent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ordinal = SCHEMA.replace('"integer"\nlow = 0\nhigh = 9', '"ordinal"\ncategories = ["1", "2"]')
+    (tmp_path / "houses.toml").write_text(ordinal)
+    pq.write_table(houses(), tmp_path / "houses.parquet")
+    common = ["-s", str(tmp_path / "houses.toml"), "--epsilon", "1", "--delta", "1e-9"]
+    synthesize = ["synthesize", str(tmp_path / "houses.parquet"), *common, "-o"]
+    for command in (["plan", *common], [*synthesize, str(tmp_path / "x.csv")]):
+        assert run([*command, "--for", "mean area by kind"]) != 0
+        assert (
+            "The purpose 'mean area by kind' needs numbers, and 'area' has categories. Ask for shares: \"share area\"."
+            ' Or, if its values are whole numbers, declare it in the schema with kind = "integer".'
+        ) in capsys.readouterr().err
+    assert not (tmp_path / "x.csv").exists()
 
 
 @pytest.mark.parametrize(

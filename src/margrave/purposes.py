@@ -10,8 +10,10 @@ from typing import ClassVar
 
 from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.formula import columns_in, expand, parse, quoting_hint, time_part
+from margrave.formula import columns_in, expand, gives_truth, parse, quoting_hint, time_part
+from margrave.schema.categorical import Ordinal
 from margrave.schema.learn import Learn
+from margrave.schema.numeric import Date, Timestamp
 from margrave.schema.parts import Hour, Weekday
 from margrave.schema.remedies import bounds_remedy
 from margrave.types import Attribute, Clique
@@ -62,7 +64,7 @@ class Purpose:
     max_deviations: ClassVar[float] = 3.0
 
     @classmethod
-    def of(cls, text: str, domain: Domain) -> Purpose:
+    def of(cls, text: str, domain: Domain, kinds: Mapping[str, str] | None = None) -> Purpose:
         """Return the purpose of a text.
 
         Args:
@@ -71,16 +73,17 @@ class Purpose:
                 "within W" at its end for a width. A part of a timestamp may be written as its
                 function, such as "count by weekday(pickup)".
             domain: The columns.
+            kinds: The kinds of the schema's columns, by which statistics of numbers are refused where there are none.
 
         Raises:
-            InputError: The text is not one of these, or names other columns.
+            InputError: The text is not one of these, names other columns, or needs numbers of a column that has none.
         """
         words, width = _width(text)
         kind, _, rest = words.partition(" ")
         kind = kind.lower()
         if not rest:
             raise _unclear(text)
-        outcome, cliques, at = "", list[Clique](), 0.5
+        outcome, others, cliques, at = "", list[Attribute](), list[Clique](), 0.5
         if kind in ("ols", "logistic"):
             outcome, cliques = _regression(rest, domain)
         elif kind == "effect":
@@ -95,11 +98,9 @@ class Purpose:
                 rest, at = _quantile(rest, domain, text)
             outcome, groups = _grouped(rest, domain, text)
             kind, cliques = cls.by_groups[kind], [(outcome, *groups)]
-        if kind in cls.of_numbers and outcome in domain.unordered:
-            raise InputError(
-                f"The purpose {text[:80]!r} needs numbers, and {outcome!r} has categories.",
-                remedy=f'Ask for shares: "share {outcome}".',
-            )
+        if kind in cls.of_numbers:
+            columns = _numbers_in(kind, rest, [outcome, *others], domain)
+            _check_numbers(kind, columns, domain, kinds or {}, text)
         smaller = (c for clique in cliques for c in _at_most(clique, cls.max_ways))
         named = tuple(dict.fromkeys(domain.clique(c) for c in smaller))
         if not named:
@@ -143,8 +144,10 @@ class Purpose:
         return tuple(a for a in self.columns if a != self.outcome) if is_grouped else ()
 
 
-def purposes_of(texts: Iterable[str], domain: Domain) -> tuple[Purpose, ...]:
-    """Return the purposes of some texts.
+def purposes_of(
+    texts: Iterable[str], domain: Domain, kinds: Mapping[str, str] | None = None
+) -> tuple[Purpose, ...]:
+    """Return the purposes of some texts. See ``Purpose.of``.
 
     Raises:
         InputError: They are not a list of texts, or one of them is not understood.
@@ -153,7 +156,7 @@ def purposes_of(texts: Iterable[str], domain: Domain) -> tuple[Purpose, ...]:
         raise InputError(
             "The purposes are not a list of texts.", remedy='Give ["mean price by type"], say.'
         )
-    return tuple(Purpose.of(text, domain) for text in texts)
+    return tuple(Purpose.of(text, domain, kinds) for text in texts)
 
 
 def open_ended(purposes: Iterable[Purpose], learned: Iterable[Learn]) -> tuple[str, ...]:
@@ -281,6 +284,47 @@ def _regression(formula: str, domain: Domain) -> tuple[Attribute, list[Clique]]:
     y = tuple(outcomes)
     together = [tuple(dict.fromkeys((*one, *two))) for one, two in combinations(parts, 2)]
     return y[0], [*(tuple(dict.fromkeys((*y, *part))) for part in parts), *together] or [y]
+
+
+def _numbers_in(
+    kind: str, rest: str, columns: Sequence[Attribute], domain: Domain
+) -> Sequence[Attribute]:
+    """Return the columns of a statistic of numbers whose values are the numbers: a comparison has none."""
+    if kind != "ols":
+        return columns
+    left = parse(rest).left
+    return () if gives_truth(left) else columns_in(left, functions=domain.functions)
+
+
+def _check_numbers(
+    kind: str,
+    columns: Sequence[Attribute],
+    domain: Domain,
+    kinds: Mapping[str, str],
+    text: str,
+) -> None:
+    """Raise ``InputError`` if a statistic of numbers is of a column that has none, as its analysis would."""
+    lacks = f"The purpose {text[:80]!r} needs numbers, and"
+    parts = {} if kind == "ols" else {part: call for call, part in domain.functions.items()}
+    for column in columns:
+        own = kinds.get(column)
+        if column in domain.unordered or own == Ordinal.kind:
+            raise InputError(
+                f"{lacks} {column!r} has categories.",
+                remedy=f'Ask for shares: "share {column}". Or, if its values are whole numbers, declare it in the'
+                ' schema with kind = "integer".',
+            )
+        if column in parts:
+            function, whole = parts[column]
+            raise InputError(
+                f"{lacks} {column!r} is the {function} of {whole!r}, which has shares alone.",
+                remedy=f'Ask for them: "share {column}".',
+            )
+        if kind == "total" and own in (Date.kind, Timestamp.kind):
+            raise InputError(
+                f"{lacks} {column!r} holds dates, which have no total.",
+                remedy=f'Ask for their mean: "mean {column}".',
+            )
 
 
 def _effect(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Clique]]:

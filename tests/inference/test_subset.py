@@ -30,7 +30,16 @@ from margrave.inference.datasets import ROWS, TOTAL
 from margrave.inference.subset import in_words
 from margrave.release import Release
 from margrave.release.draws import Draws
-from margrave.schema import Boolean, Categorical, Integer, Ordinal, Real, Schema, Timestamp
+from margrave.schema import (
+    Boolean,
+    Categorical,
+    ColumnSource,
+    Integer,
+    Ordinal,
+    Real,
+    Schema,
+    Timestamp,
+)
 from tests.support.by_hand import release_of
 from tests.support.whole_draws import WholeDraws
 
@@ -114,6 +123,84 @@ def test_every_ready_model_takes_a_part(draws: Draws) -> None:
 def test_a_part_that_cannot_be_is_refused_first(draws: Draws, where: Any, why: str) -> None:
     with pytest.raises(InputError, match=why.replace("(", r"\(")):
         analyze(draws, Mean("age", where=where))
+
+
+@pytest.fixture(scope="module")
+def labelled(release: Release) -> Release:
+    labels = {
+        "ward": {"a": "Heart", "b": "Lung", "c": "Lung"},
+        "grade": {"low": "mid", "mid": "Middle"},
+        "ill": {"true": "yes", "false": "well"},
+    }
+    sources = {name: ColumnSource(labels=own) for name, own in labels.items()}
+    return replace(release, schema=replace(SCHEMA, sources=sources))
+
+
+@pytest.mark.parametrize(
+    ("where", "remedy"),
+    [
+        ({"ward": "heart"}, "'heart' is the label of a: write a in its place."),
+        ({"ward": ["b", "Lung"]}, "'Lung' is the label of b and c: write b or c in its place."),
+        ({"grade": ("low", "Middle")}, "'Middle' is the label of mid: write mid in its place."),
+        ({"ill": "well"}, "'well' is the label of false: write false in its place."),
+        ({"ward": "x"}, "It has a, b, c."),
+    ],
+)
+def test_the_label_of_a_value_is_named_as_such(labelled: Release, where: Any, remedy: str) -> None:
+    with pytest.raises(InputError) as caught:
+        analyze(labelled, Mean("age", where=where), 2)
+    assert str(caught.value).endswith(remedy)
+
+
+def test_the_label_of_a_value_has_no_share(labelled: Release) -> None:
+    logistic = Logistic("ward ~ age", success="Heart")
+    for fit in (Proportion("ward", "Heart"), Count("ward", "Heart"), logistic):
+        with pytest.raises(InputError, match="'Heart' is the label of a: write a in its place"):
+            analyze(labelled, fit, 2)
+
+
+def test_a_value_that_is_also_a_label_is_the_value(labelled: Release) -> None:
+    both = {"grade": "mid", "ill": "yes"}
+    found = analyze(labelled, Mean("age", where=both), 2, seed=1, method="bootstrap")
+    assert any(
+        "grade = mid, ill = yes" in n or "grade = mid and ill = yes" in n for n in found.notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("fit", "codes"),
+    [
+        (By(Mean("age"), "ward"), "ward a = Heart, b = Lung, c = Lung"),
+        (OLS("age ~ C(ward)"), "ward a = Heart, b = Lung, c = Lung"),
+        (OLS("age ~ 1", where={"ward": "a", "ill": True}), "ward a = Heart; ill true = yes"),
+        (Proportion("grade", "mid"), "grade mid = Middle"),
+        (Logistic("ill ~ age"), "ill true = yes, false = well"),
+    ],
+    ids=str,
+)
+def test_codes_have_their_labels_in_a_note(labelled: Release, fit: Any, codes: str) -> None:
+    found = analyze(labelled, fit, 2, seed=1, method="bootstrap")
+    assert str(found).count(f"Note: Codes: {codes}.") == 1
+    assert not any("Heart" in name for name in found.names)
+
+
+@pytest.mark.parametrize("fit", [Mean("age"), By(Mean("age"), "grade")], ids=str)
+def test_estimates_without_codes_with_labels_have_no_such_note(labelled: Release, fit: Any) -> None:
+    schema = replace(SCHEMA, sources={"ward": ColumnSource(labels={"a": "Heart"})})
+    found = analyze(replace(labelled, schema=schema), fit, 2, seed=1, method="bootstrap")
+    assert not any(note.startswith("Codes: ") for note in found.notes)
+
+
+def test_at_most_ten_codes_of_a_column_are_listed() -> None:
+    wards = [str(i) for i in range(13)]
+    sources = {"ward": ColumnSource(labels={w: f"Ward {w} {'x' * 99}" for w in wards})}
+    schema = Schema([Categorical("ward", wards), Integer("age", 0, 5)], sources=sources)
+    frame = pd.DataFrame({"ward": wards * 40, "age": np.arange(520) % 6})
+    found = analyze(
+        release_of(frame, schema, [("ward", "age")]), By(Mean("age"), "ward"), 2, seed=1, method="bootstrap"
+    )  # fmt: skip
+    (note,) = (n for n in found.notes if n.startswith("Codes: "))
+    assert note.endswith("9 = Ward 9 ... and 3 more.")
 
 
 @pytest.mark.parametrize(

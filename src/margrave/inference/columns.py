@@ -11,7 +11,7 @@ import pandas as pd
 
 from margrave._card import listed_within
 from margrave.errors import InputError, did_you_mean, other_column
-from margrave.release.conditions import codes_of, range_form
+from margrave.release.conditions import check_not_label, codes_of, range_form
 from margrave.schema import Schema
 from margrave.schema.categorical import NO, TRUTHS, YES
 from margrave.schema.column import abbreviate
@@ -120,9 +120,10 @@ def indicator(column: pd.Series, name: str, value: Any) -> pd.Series:
 
 
 def check_in_schema(schema: Schema | None, column: pd.Series, name: str, value: Any) -> None:
-    """Raise `InputError` for a number, date or missing value that the schema excludes."""
+    """Raise `InputError` for a number, date, label or missing value that is not a value of the schema."""
     if schema is None:
         return
+    check_not_label(schema, name, value)
     own = schema.column(name)
     remedy = f"It has {abbreviate(own.labels())}."
     if value is None:

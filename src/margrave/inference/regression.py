@@ -52,6 +52,7 @@ from margrave.inference.expressions import (
 from margrave.inference.fitted import Basis, Fitted, estimable, selected
 from margrave.inference.regression_terms import Levels, needed_by, terms_of
 from margrave.inference.subset import SubsetEstimand
+from margrave.release.conditions import check_not_label
 from margrave.schema import Schema
 from margrave.types import Clique, FloatArray
 
@@ -213,8 +214,10 @@ class Logistic(_Regression):
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """Raise `InputError` unless the columns fit and the outcome has two values."""
-        super().check(frame, schema)
         left = parse(self.formula).left
+        if schema is not None and isinstance(left, ColumnName) and left.name in schema.domain:
+            check_not_label(schema, left.name, self.success)
+        super().check(frame, schema)
         if self.success is not None and isinstance(left, ColumnName):
             check_in_schema(schema, frame[left.name], left.name, self.success)
 

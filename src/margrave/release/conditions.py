@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -42,6 +43,8 @@ def codes_of(schema: Schema, attribute: Attribute, condition: Condition) -> tupl
     end.
     """
     column = for_reading_output(schema.column(attribute))
+    for value in condition if isinstance(condition, list | tuple) else [condition]:
+        check_not_label(schema, attribute, value)
     if isinstance(condition, tuple):
         if len(condition) != 2 or condition == (None, None):
             raise InputError(
@@ -55,6 +58,30 @@ def codes_of(schema: Schema, attribute: Attribute, condition: Condition) -> tupl
             f"No value is given for column {attribute!r}.", remedy="Name at least one."
         )
     return tuple(sorted({_code(column, value) for value in values}))
+
+
+def check_not_label(schema: Schema, attribute: Attribute, value: Any) -> None:
+    """Raise ``InputError`` for the label of a category in place of the category.
+
+    >>> from margrave.schema import Categorical
+    >>> from margrave.schema.sources import ColumnSource
+    >>> sources = {"s": ColumnSource(labels={"1": "M", "2": "F"})}
+    >>> check_not_label(Schema([Categorical("s", ["1", "2"])], sources=sources), "s", "F")
+    Traceback (most recent call last):
+    margrave.errors.InputError: Column 's' has no value 'F' in the schema. 'F' is the label of 2: write 2 in its place.
+    """
+    text = value.strip().lower() if isinstance(value, str) else ""
+    labels = schema.source(attribute).labels if text else {}
+    own = [category for category, label in labels.items() if label.strip().lower() == text]
+    if not own:
+        return
+    with suppress(InputError):
+        _code(for_reading_output(schema.column(attribute)), value)
+        return
+    raise InputError(
+        f"Column {attribute!r} has no value {value!r} in the schema.",
+        remedy=f"{value!r} is the label of {' and '.join(own)}: write {' or '.join(own)} in its place.",
+    )
 
 
 def with_missing(

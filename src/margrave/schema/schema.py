@@ -330,6 +330,11 @@ class Schema(SchemaContent, ByName, Card):
         read = tuple(for_reading_output(c, alone=c.name in alone) for c in self.columns)
         return replace(self, columns=read)
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column, by its name."""
+        return {c.name: c.kind for c in self.columns}
+
     def code_words(self, name: str) -> list[str]:
         """Return what each code of a column means, categories with their labels: "1 (female)"."""
         return code_words(self.column(name), self.source(name))

@@ -340,7 +340,7 @@ class DescribingPages:
         try:
             text = form.get("text", "").strip() or _purpose(form)
             if text:
-                purposes_of([text], schema.domain)
+                purposes_of([text], schema.domain, schema.kinds)
             elif "add" in form:
                 raise InputError(
                     "No purpose is chosen.", remedy="Choose a statistic, or write one in words."
@@ -383,7 +383,7 @@ def _lacking(purposes: tuple[str, ...], schema: Schema) -> dict[str, str]:
     found = {}
     for text in purposes:
         try:
-            purposes_of([text], schema.domain)
+            purposes_of([text], schema.domain, schema.kinds)
         except MargraveError as error:
             found[text] = error.message
     return found

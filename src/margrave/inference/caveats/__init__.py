@@ -9,6 +9,7 @@ from margrave.inference.caveats import (
     bins,
     clipping,
     hidden_spread,
+    labels,
     measured,
     merged_codes,
     numbers,
@@ -56,7 +57,7 @@ def caveats_of(context: Context) -> tuple[Caveat, ...]:
     checks = (
         measured.check, numbers.bias, clipping.check, beyond_learned.check, small_cells.check,
         hidden_spread.check, merged_codes.check, positions.check, verdicts.check,
-        *numbers.OF_NUMBERS, bins.check, *numbers.OF_METHODS,
+        labels.check, *numbers.OF_NUMBERS, bins.check, *numbers.OF_METHODS,
     )  # fmt: skip
     found = (caveat for check in checks for caveat in check(context))
     return tuple(sorted(found, key=lambda caveat: not caveat.decisive))
