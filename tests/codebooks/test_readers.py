@@ -145,7 +145,7 @@ def test_ddi_states_codes_and_ranges_and_no_statistic_of_the_rows(tmp_path: Path
         "SEX": Categorical("SEX", ["1", "2"], missing=True),
         "WAGE": Learn("WAGE", "real"),
     }
-    assert schema.remarks["SEX"] == "No value: 9"
+    assert schema.remarks["SEX"] == "No value: 9 (Not stated)"
     assert schema.source("SEX").title == "Sex"
     assert schema.source("SEX").labels == {"1": "Male", "2": "Female"}
     assert schema.sources["AGE"].cite == "Code book survey.xml"
@@ -380,7 +380,7 @@ def test_labelled_codes_in_a_range_of_missing_codes_are_not_categories(tmp_path:
         Learn("pay", "integer"),
     )
     assert schema.sources["q"].missing_codes == ("97", "98", "99")
-    assert schema.remarks["pay"] == "No value: -9. 0 = none"
+    assert schema.remarks["pay"] == "No value: -9 (refused). 0 = none"
 
 
 @pytest.mark.parametrize(
@@ -474,7 +474,7 @@ def test_a_table_schema_as_programs_write_it(tmp_path: Path) -> None:
     assert schema.columns[-1] == Ordinal("edu", ["l", "h"], missing=True)
     assert schema.ignore == ("mail",)
     assert [schema.sources[n].missing_codes for n in ("age", "edu")] == [("-9",), ("x",)]
-    assert schema.remarks["edu"] == "No value: x. Not in the schema: pattern"
+    assert schema.remarks["edu"] == "No value: x (refused). Not in the schema: pattern"
     assert schema.source("edu").labels == {"l": "low"}
     assert "Column 'fee': The code book writes its numbers with" in schema.remarks[""]
     assert "Column 'seen': The code book does not state how" in schema.remarks[""]
@@ -592,11 +592,11 @@ def test_ordinal_numbers_of_spss_are_in_the_order_of_the_numbers(tmp_path: Path)
     pyreadstat.write_sav(
         pandas.DataFrame({"grade": [1.0, 10.0]}),
         tmp_path / "a.sav",
-        variable_value_labels={"grade": {10.0: "high", 1.0: "low", 2.0: "middle"}},
+        variable_value_labels={"grade": {float(code): f"step {code}" for code in range(10, 0, -1)}},
         variable_measure={"grade": "ordinal"},
     )
     schema = read_code_book(tmp_path / "a.sav")
-    assert schema.columns == (Ordinal("grade", ["1", "2", "10"], missing=True),)
+    assert schema.columns == (Ordinal("grade", [str(code) for code in range(1, 11)], missing=True),)
 
 
 def test_a_number_that_names_persons_is_the_person_id_column_also_if_stored_as_real(

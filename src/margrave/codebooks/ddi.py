@@ -6,6 +6,7 @@ import math
 from xml.etree import ElementTree
 
 from margrave.codebooks.json_parts import bound_of, check_words, with_labels
+from margrave.codebooks.value_labels import list_all_values, split_labels
 from margrave.codebooks.variable import Phrase, Variable, codes_within
 from margrave.errors import SchemaError
 from margrave.schema.parsing import number
@@ -87,13 +88,18 @@ def _ddi(var: ElementTree.Element, ranges_public: bool) -> Variable:
     of_rows = not ranges_public and counted and len(labels) < len(codes)
     if of_rows:
         notes.append("Its values are left out: some have frequencies and no labels")
-    one_label = kind in ("integer", "real") and len(codes) == 1
-    # Labels of some values, such as the last of many, are not the categories.
-    if of_rows or one_label or var.get("intrvl") == "contin":
-        notes += [f"{code} = {label}" for code, label in labels.items()]
+    numeric = kind in ("integer", "real")
+    some = len(codes) == 1 or (len(labels) == len(codes) and not list_all_values(labels))
+    if of_rows or (numeric and some) or var.get("intrvl") == "contin":
+        no_answer, answers = split_labels(labels)
+        no_value += no_answer if numeric else []
+        notes += answers if numeric else [f"{code} = {label}" for code, label in labels.items()]
+        if not of_rows and var.get("intrvl") != "contin" and len(answers) > 1:
+            questions += [Phrase.SOME_LABELS] if None in (low, high) else []
+            kind = "text" if var.get("nature") == "nominal" and not (low or high) else kind
         codes = {}
     for least, most in invalid:
-        if kind in ("integer", "real") and any(b and math.isnan(number(b)) for b in (least, most)):
+        if numeric and any(b and math.isnan(number(b)) for b in (least, most)):
             raise SchemaError(
                 f"The code book's range of missing codes of {name!r} is not of numbers.",
                 remedy="Correct the code book.",
@@ -106,7 +112,9 @@ def _ddi(var: ElementTree.Element, ranges_public: bool) -> Variable:
     return Variable(
         name, kind, _inner(var, "labl"), codes if listed else {}, var.get("nature") == "ordinal",
         None if kind == "text" else low, None if kind == "text" else high,
-        tuple(dict.fromkeys(c for c in no_value if c)), notes=notes, questions=questions,
+        tuple(dict.fromkeys(c for c in no_value if c)),
+        notes=notes, questions=questions,
+        missing_labels={code: label for code, label, _ in entries if code in no_value},
     )  # fmt: skip
 
 

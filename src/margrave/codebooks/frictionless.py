@@ -50,7 +50,7 @@ def read_table_schema(found: Mapping[str, Any]) -> list[Variable]:
 
 
 def _field(
-    entry: Mapping[str, Any], keys: Sequence[str], foreign: Sequence[str], empty: Sequence[str]
+    entry: Mapping[str, Any], keys: Sequence[str], foreign: Sequence[str], empty: Mapping[str, str]
 ) -> Variable:
     name, rules = text_of(entry, "name"), object_of(entry.get("constraints", {}), "constraints")
     _check_words(name, entry, rules)
@@ -77,23 +77,26 @@ def _field(
         questions.append(Phrase.SEPARATORS)
     lost = [k for k in ("minLength", "maxLength", "pattern", "jsonSchema") if k in rules]
     notes = not_in_schema([*lost, *(["foreignKeys"] if name in foreign else [])])
+    if "missingValues" in entry:
+        empty = _missing_codes(entry, f"missingValues of column {name!r}")
     return Variable(
         name, kind, label_of(entry), pairs, flag_of(name, entry, "categoriesOrdered"),
         bound_of(rules, ["minimum"], "exclusiveMinimum", step),
         bound_of(rules, ["maximum"], "exclusiveMaximum", -step),
-        _missing_codes(entry, f"missingValues of column {name!r}") if "missingValues" in entry else empty,
-        form if kind in ("date", "timestamp") and "%" in form else None,
+        tuple(empty), form if kind in ("date", "timestamp") and "%" in form else None,
         identifier=[name] == keys or flag_of(name, rules, "unique"),
-        required=flag_of(name, rules, "required"), notes=notes, questions=questions,
+        required=flag_of(name, rules, "required"), notes=notes, questions=questions, missing_labels=empty,
     )  # fmt: skip
 
 
-def _missing_codes(entry: Mapping[str, Any], what: str) -> tuple[str, ...]:
-    """Return the texts that stand for a missing value: a list of them, or of objects with a value and a label."""
-    listed = entry.get("missingValues", [])
+def _missing_codes(entry: Mapping[str, Any], what: str) -> dict[str, str]:
+    """Return the texts that stand for a missing value, each with its label ("" if it has none)."""
+    listed, labels = entry.get("missingValues", []), list[str]()
     if isinstance(listed, list):
+        labels = [str(v.get("label") or "") if isinstance(v, dict) else "" for v in listed]
         listed = [v.get("value") if isinstance(v, dict) else v for v in listed]
-    return tuple(dict.fromkeys(c for c in words_of(listed, what) if c.strip()))
+    pairs = zip(words_of(listed, what), labels, strict=True)
+    return {code: label for code, label in pairs if code.strip()}
 
 
 def _categories(name: str, entry: Mapping[str, Any], rules: Mapping[str, Any]) -> dict[str, str]:

@@ -29,7 +29,8 @@ def read_code_book(
 
     Bounds and categories of the code book are taken as public and cite it. Those that it lacks are
     to be learned. Columns of times get their hours and weekdays, whose values are public anyway.
-    A column that identifies persons is the person ID column. Other identifiers and free text are under ``ignore``.
+    A column whose name or label suggests persons is the person ID column. Other columns whose
+    name or label suggests identifiers are under ``ignore``, and other texts without a list of values are learned.
 
     Args:
         path: DDI-Codebook (XML), Frictionless Table Schema or data package, CSV on the Web, SDV
@@ -108,7 +109,8 @@ def schema_of_variables(variables: Sequence[Variable], cite: str) -> Schema:
     ignore: list[str] = []
     remarks: dict[str, str] = {}
     sources: dict[str, ColumnSource] = {}
-    persons = [v.name for v in variables if v.names_person]
+    named = sorted((v for v in variables if v.names_person), key=lambda v: v.person_rank)
+    persons = [v.name for v in named]
     persons += [v.name for v in variables if v.participant]
     person = persons[0] if persons else None
     for variable in variables:
@@ -142,7 +144,10 @@ def _questions(variables: Sequence[Variable], person: str | None) -> list[str]:
     for variable in variables:
         for question in variable.questions:
             columns.setdefault(question, []).append(repr(variable.name))
-    found = [f"Column {', '.join(names)}: {question}" for question, names in columns.items()]
+    found = [
+        f"Column{'s' if len(names) > 1 else ''} {', '.join(names)}: {question}"
+        for question, names in columns.items()
+    ]
     if person is not None:
         found.append(
             f"{person!r} is taken for the person ID column, so a run needs a unit of persons (--unit"

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from margrave.codebooks.value_labels import list_all_values, split_labels
 from margrave.codebooks.variable import Phrase, Variable, codes_within
 from margrave.errors import DataError, InputError
 from margrave.schema.parsing import number
@@ -161,7 +162,9 @@ def _variable(
     no_value = [c for c in codes if any(_within(c, r) for r in missing)]
     no_value += [_code(r["lo"]) for r in missing if r["lo"] == r["hi"]]
     # Extended missing values of Stata and SAS (.a to .z) come as letters.
+    extended = {f".{c}": t for c, t in codes.items() if _is_extended(c, stored)}
     listed = {c: t for c, t in codes.items() if c not in no_value and not _is_extended(c, stored)}
+    kind = _kind(form, stored)
     if stored != "string":  # the order of an ordinal variable is that of its numbers
         listed = dict(sorted(listed.items(), key=lambda pair: number(pair[0])))
     notes: list[str] = []
@@ -169,23 +172,30 @@ def _variable(
     if measure != "scale" and all(c.startswith("-") for c in listed):
         no_value += listed
         listed = {}
-    # Labels of single values, such as the last of many, are not the categories.
-    if measure == "scale" or (stored != "string" and len(listed) == 1):
-        notes += [f"{code} = {text}" for code, text in listed.items()]
+    if stored != "string" and (measure == "scale" or not list_all_values(listed)):
+        no_answer, answers = split_labels(listed)
+        no_value += no_answer
+        notes += answers
+        if measure != "scale" and len(answers) > 1:
+            questions.append(Phrase.SOME_LABELS)
+            kind = "text" if measure == "nominal" and kind in ("integer", "real") else kind
         listed = {}
     for low, high in [(r["lo"], r["hi"]) for r in missing if r["lo"] != r["hi"]]:
         within = codes_within(low, high)
         no_value += within
         notes += [] if within else [f"{Phrase.NO_VALUE}: {_code(low)} to {_code(high)}"]
-        questions = questions if listed or within else [Phrase.MISSING_RANGE]
+        questions += (
+            [] if listed or within or Phrase.MISSING_RANGE in questions else [Phrase.MISSING_RANGE]
+        )
     notes += filter(None, [period_note(form)])
     return Variable(
         name,
-        _kind(form, stored),
+        kind,
         label,
         listed,
         measure == "ordinal",
         missing_codes=tuple(dict.fromkeys(no_value)),
+        missing_labels={code: codes[code] for code in no_value if code in codes} | extended,
         notes=notes,
         questions=questions,
     )

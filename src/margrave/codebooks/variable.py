@@ -23,7 +23,12 @@ from margrave.schema import (
     Timestamp,
 )
 from margrave.schema.parsing import DateReader, number, parse_moment
-from margrave.schema.person_names import names_a_key, names_one_person
+from margrave.schema.person_names import (
+    names_a_key,
+    names_a_serial_number,
+    names_an_identity,
+    names_one_person,
+)
 
 
 class Phrase(StrEnum):
@@ -33,6 +38,10 @@ class Phrase(StrEnum):
     NO_VALUE = "No value"
     MISSING_RANGE = (
         "The code book has a range of missing codes. List those that occur as missing_codes."
+    )
+    SOME_LABELS = (
+        "The code book labels only some values (see the comment above the column), so the run learns its values. If"
+        " the labelled values are all, declare them as categories."
     )
     DATES = "The code book does not state how its dates are written. Unless they are in ISO 8601, write format."
     SEPARATORS = (
@@ -60,6 +69,7 @@ class Variable:
         required: Whether every row has a value.
         notes: Facts of the code book that a schema cannot hold, in words.
         questions: Facts that the custodian has to look at before the schema is used, in sentences.
+        missing_labels: Labels of missing codes, also of those that are empty in the table (.a in Stata).
     """
 
     name: str
@@ -76,15 +86,35 @@ class Variable:
     required: bool = False
     notes: Sequence[str] = ()
     questions: Sequence[str] = ()
+    missing_labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names_person(self) -> bool:
-        """True if the column may say whose row it is: its name does, and the code book lists no values."""
-        if self.states_values:
-            return False
+        """True if the column may say whose row it is: its name or label does, and the code book lists no values."""
+        return bool(self._person_texts) and not self.states_values
+
+    @property
+    def person_rank(self) -> int:
+        """0 if the name suggests persons, 1 if the label does, 2 for numbers that may be of rows ("lfdnr")."""
+        named = [text for text in self._person_texts if not names_a_serial_number(text)]
+        return 2 if not named else int(self.name not in named)
+
+    @property
+    def _person_texts(self) -> list[str]:
+        """The name and the label, each if it suggests persons."""
+        # A longer label is a question: "Do you know your account number?". Of several words
+        # only a key counts: "Age of the person".
+        max_words = 5
+        words = len(self.label.split())
+        label_suggests = names_a_key if words > 1 else names_one_person
         if self.kind == "real":  # statistical programs store every number as a real one
-            return names_a_key(self.name)
-        return names_one_person(self.name) and self.kind in ("integer", "text", "out")
+            name_suggests = label_suggests = names_a_key
+        elif self.kind in ("integer", "text", "out"):
+            name_suggests = names_one_person
+        else:
+            return []
+        found = [self.name] if name_suggests(self.name) else []
+        return found + ([self.label] if words <= max_words and label_suggests(self.label) else [])
 
     @property
     def column(self) -> Column | None:
@@ -103,7 +133,8 @@ class Variable:
             of = Ordinal if self.ordered else Categorical
             return of(self.name, listed, missing=missing)
         if self.kind == "text":
-            return Learn(self.name, "categorical")
+            identifies = names_an_identity(self.name) or names_an_identity(self.label)
+            return None if identifies else Learn(self.name, "categorical")
         low, high = self._bounds
         if low is None or high is None or not self._is_declared(low, high):
             return Learn(self.name, self.kind, low=low, high=high, format=self.format)
@@ -176,8 +207,10 @@ class Variable:
     def remark(self) -> str:
         """The missing codes and the notes, as a comment of the schema file."""
         said = list[str]()
-        if self.missing_codes:
-            said.append(f"{Phrase.NO_VALUE}: {_shortened(self.missing_codes, ', ')}")
+        labels = {code: _printable(label) for code, label in self.missing_labels.items()}
+        if codes := dict.fromkeys([*self.missing_codes, *labels]):
+            shown = [f"{c} ({labels[c]})" if labels.get(c, c) not in ("", c) else c for c in codes]
+            said.append(f"{Phrase.NO_VALUE}: {_shortened(shown, ', ')}")
         said += self.notes
         return ". ".join(_printable(s.rstrip(".")) for s in said if s)
 

@@ -9,7 +9,7 @@ import unicodedata
 WHO = (
     r"(patient(en|e)?|person(en|a|ne)?|client|customer|member|subject|student|pupil|user|employee|household|"
     r"participant|respondent|proband(en)?|beneficiary|enrollee|subscriber|policyholder|donor|citizen|resident|"
-    r"kunden?|versicherten?|mitglieds?|teilnehmer|mitarbeiter|schuler|haushalts?|"
+    r"kunden?|versicherten?|mitglieds?|teilnehmer|mitarbeiter|schuler|haushalts?|befragten?|versuchsperson(en)?|"
     r"paciente|cliente|usuario|alumno|empleado|hogar|assure|adherent|eleve|etudiant|salarie|foyer|"
     r"persoon|klant|deelnemer|leerling|paziente|assistito)"
 )
@@ -20,11 +20,17 @@ def _keys() -> str:
     number = r"(id|ident|identifier|nr|nbr|no|num|numb|nummer|numero|number|key|pseudonym)"
     key = rf"({number}|code|kennung|codigo|hash|ref)"
     matter = (
-        r"(case|account|acct|chart|medical[^a-z]?record|insurance|policy|passport|"
-        r"fall|konto|akte|caso|cuenta|dossier|compte)"
+        r"(case|account|acct|chart|medical[^a-z]?record|insurance|policy|passport|hh|resp|"
+        r"fall|konto|akte|steuer|personal|caso|cuenta|dossier|compte)"
     )
-    before = r"(id|nr|numero|ref|codigo)[^a-z](de[^a-z])?"
-    return rf"(^|[^a-z])(({WHO}|pat|pt)[^a-z]?{key}|{matter}[^a-z]?{number}|{before}{WHO}|mrn|ssn|pid)[^a-z]*$"
+    before = r"(id|identifier|nr|nummer|numero|ref|codigo)[^a-z]+((de|des|du|der|of|the)[^a-z]+)*"
+    named = rf"({WHO}|pat|pt|pers|vp)(['’]s)?[^a-z]?{key}|{matter}[^a-z]?{number}|{before}{WHO}"
+    return rf"(^|[^a-z])({named}|mrn|ssn|pid|pnr)[^a-z]*$|{_serial()}"
+
+
+def _serial() -> str:
+    """Return the pattern of a number of rows or persons."""
+    return r"^(lfd|(fort)?laufende|id|ident|kenn)[^a-z]{0,2}(nr|no|nummer|number)[^a-z]*$"
 
 
 KEYS = re.compile(_keys())
@@ -49,6 +55,28 @@ def names_a_key(name: str) -> bool:
     ['patient_nbr', 'CaseNo', 'Número de paciente']
     """
     return KEYS.search(plain_name(name)) is not None
+
+
+def names_a_serial_number(name: str) -> bool:
+    """Return True if a column's name suggests a number of rows, of persons, or of both.
+
+    >>> [n for n in ("lfdnr", "Lfd. Nr.", "IDNr", "persnr") if names_a_serial_number(n)]
+    ['lfdnr', 'Lfd. Nr.', 'IDNr']
+    """
+    return re.search(_serial(), plain_name(name)) is not None
+
+
+def names_an_identity(name: str) -> bool:
+    """Return True if a column's name suggests texts that differ between persons: names, mail addresses, pseudonyms.
+
+    >>> [n for n in ("Name", "Vorname", "user_name", "E-Mail", "uuid", "city_name") if names_an_identity(n)]
+    ['Name', 'Vorname', 'user_name', 'E-Mail', 'uuid']
+    """
+    of = rf"(first|last|middle|full|family|given|sur|vor|nach|familien|geburts|{WHO})"
+    names = rf"({of}[^a-z]*)?names?|apellidos?|nombre|nom|prenom"
+    reach = r"e[^a-z]?mail([^a-z]*(address|adresse))?|(tele)?(fon|phone)[^a-z]*(nr|nummer|number)?"
+    texts = rf"{reach}|id|uid|uuid|guid|pseudonym"
+    return re.fullmatch(rf"({names}|{texts})[^a-z]*", plain_name(name)) is not None
 
 
 def plain_name(name: str) -> str:
