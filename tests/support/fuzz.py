@@ -32,7 +32,7 @@ import pyarrow.parquet
 
 from margrave.accounting import AddRemoveRow, Budget, ReplaceRow, Unit
 from margrave.data import read_table
-from margrave.errors import MargraveError
+from margrave.errors import CustodianWarning, MargraveError
 from margrave.mechanisms import MST, NAPSUMQ, Independent, Mechanism
 from margrave.models import MaxEntropyFit
 from margrave.privacy import SeededRandomness, protect
@@ -249,8 +249,11 @@ def fuzz(name: str, seconds: float, seed: int, most: int = 10**9) -> Tally:
 def _read(loader: Loader, path: Path, tally: Tally) -> None:
     begin = time.monotonic()
     faulthandler.dump_traceback_later(HANG, exit=True)
+    said: list[warnings.WarningMessage] = []
     try:
-        loader.read(path)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", CustodianWarning)
+            loader.read(path)
         tally.read += 1
     except MargraveError as error:
         tally.refused += 1
@@ -261,6 +264,8 @@ def _read(loader: Loader, path: Path, tally: Tally) -> None:
     except Exception:
         tally.harm = traceback.format_exc()
     finally:
+        if any(SECRET in str(warning.message) for warning in said):
+            tally.harm = "a value of the table in a warning"
         faulthandler.cancel_dump_traceback_later()
     tally.slowest = max(tally.slowest, time.monotonic() - begin)
 
