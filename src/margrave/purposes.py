@@ -73,7 +73,8 @@ class Purpose:
                 "within W" at its end for a width. A part of a timestamp may be written as its
                 function, such as "count by weekday(pickup)".
             domain: The columns.
-            kinds: The kinds of the schema's columns, by which statistics of numbers are refused where there are none.
+            kinds: The kind of each column of the schema. Without them only columns without an order are known to hold
+                no numbers.
 
         Raises:
             InputError: The text is not one of these, names other columns, or needs numbers of a column that has none.

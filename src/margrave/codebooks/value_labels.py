@@ -11,8 +11,8 @@ from margrave.schema.parsing import number
 def list_all_values(labels: Mapping[str, str]) -> bool:
     """Return True if the labelled codes of a column of numbers are taken for all its values.
 
-    These are two or more codes from 0 or 1 (or below) without a gap. A gap does not count before codes whose labels say
-    that there is no answer or another one, nor above negative codes. Codes with decimals have no gaps.
+    These are two or more codes that start at 1 or below and have no gap. A gap may lie before codes labelled as "no
+    answer" or "other", and above negative codes. Codes with decimals are taken to have none.
 
     >>> scale, answers = {"0": "unhappy", "10": "happy"}, {"1": "yes", "2": "no", "9": "refused"}
     >>> list_all_values(scale), list_all_values(answers), list_all_values({"90": "90 or more", "99": "refused"})
@@ -27,7 +27,7 @@ def list_all_values(labels: Mapping[str, str]) -> bool:
 
 
 def split_labels(labels: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Return the codes whose labels say that there is no answer, and the other labels as notes.
+    """Return the codes labelled as "no answer", and the other labels as notes.
 
     >>> split_labels({"1": "unknown", "7": "well known", "98": "weiß nicht", "99": "Keine Angabe"})
     (['98', '99'], ['1 = unknown', '7 = well known'])

@@ -43,7 +43,7 @@ def check_format(path: str | None) -> None:
     """Raise ``InputError`` unless rows can be written in the format that the ending of a file names.
 
     Args:
-        path: The file; None if there is none.
+        path: The file, or None.
 
     Raises:
         InputError: The ending is not one of those that are written, or the library that writes it is not installed.
@@ -62,10 +62,10 @@ def check_format(path: str | None) -> None:
 
 
 def check_holds(path: str | None, schema: Schema, rows: int | None = None) -> None:
-    """Raise ``InputError`` if the file cannot hold rows of the schema, or not so many.
+    """Raise ``InputError`` if the format of the file cannot hold the schema's columns, or this number of rows.
 
     Args:
-        path: The file; None if there is none.
+        path: The file, or None.
         schema: The schema of the rows, which may be learned in part.
         rows: The number of rows; None if it is not known.
 

@@ -189,9 +189,9 @@ def group_name(schema: Schema, name: Attribute, code: int) -> str:
     return f"{name} = {schema.code_words(name)[code]}"
 
 
-def share_name(schema: Schema, name: Attribute, code: int) -> str:
-    """Return what the numbers call the share of one code of a column."""
-    return f"share of {schema.code_words(name)[code]}"
+def share_name(code: str) -> str:
+    """Return what the numbers call the share of a code, which is given in words."""
+    return f"share of {code}"
 
 
 def _rows_per_row_of(column: Column, noisy: NoisyCounts | None, whole: GLSEstimate | None) -> float:
@@ -376,12 +376,12 @@ def _numbers(
         yield from own.numbers()
     if numeric and not column.missing:
         return
-    size = column.size
+    words, size = schema.code_words(column.name), column.size
     shares = [None] * size if noisy is None else noisy.shares()
     total = 1.0 if expected is None else max(float(expected.sum()), 1.0)
     for code in range(size - 1 if numeric else 0, size):
         is_missing = column.missing and code == size - 1
-        name = "missing" if is_missing else share_name(schema, column.name, code)
+        name = "missing" if is_missing else share_name(words[code])
         synthetic = None if expected is None else float(expected[code]) / total
         yield _share(column.name, name, shares[code], synthetic)
 

@@ -126,7 +126,7 @@ def _statistic(schema: Schema, of: Stated) -> str:
     if of.value is None:
         return "missing"
     codes = () if isinstance(column, NUMERIC_KINDS) else _codes(schema, of.column, of.value)
-    return share_name(schema, of.column, codes[0]) if len(codes) == 1 else ""
+    return share_name(schema.code_words(of.column)[codes[0]]) if len(codes) == 1 else ""
 
 
 def _group(schema: Schema, by: str, condition: Condition) -> str | None:
