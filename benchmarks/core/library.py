@@ -61,6 +61,7 @@ from margrave.mechanisms import (
     PMWPub,
     PrivateGSD,
     PrivBayes,
+    PrivLCM,
     PrivMRF,
     PrivPGD,
     PrivSyn,
@@ -69,6 +70,8 @@ from margrave.mechanisms import (
 from margrave.models import (
     Answerer,
     AnswersFit,
+    EntropyProjectionFit,
+    Fit,
     GeneratorFit,
     GeneticFit,
     GraphicalFit,

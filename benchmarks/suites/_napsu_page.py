@@ -19,18 +19,24 @@ from benchmarks.core.store import Row
 
 Array = NDArray[np.float64]
 
-EPSILONS, LEVEL = (0.1, 0.3, 0.5, 1.0), 0.95
+EPSILONS = {"toy": (0.1, 0.3, 0.5, 1.0, 10.0, 100.0), "adult": (0.1, 0.3, 0.5, 1.0)}
+LEVEL = 0.95
 LEVELS = (*np.round(np.arange(0.05, 0.96, 0.05), 2).tolist(), 0.99)
 TRUTH = np.array([0.0, 1.0, 0.0])
 """The coefficients of the toy's population. Those of Adult are the real table's."""
 MIN_REPEATS = 5
 """Repeats below which coverage and widths are not shown."""
+MIXED = 1.05
+"""The largest R̂ at which the library calls chains of latent classes mixed."""
 BOOTSTRAPS = 2000
 WIDTH, HEIGHT = 1060.0, 220.0
 
-MAIN = ("nuts", "laplace", "naive", "bootstrap", "plain")
+ONE_TABLE = ("sampled", "pep", "rap")
+REPEATED = ("pgm5", "pgm10", "pgm20")
+FIGURE_1 = ("laplace", "bootstrap", *ONE_TABLE, "pgm10", "privlcm")
+TOY = ("laplace", "bootstrap", "plain", "naive", *ONE_TABLE, *REPEATED, "privlcm")
 ABLATION = ("laplace", "laplace, one", "exact", "exact, one")
-ADULT = (*MAIN, "pgm5", "pgm10", "pgm20")
+ADULT = ("nuts", "laplace", "naive", "bootstrap", "plain", *REPEATED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +115,12 @@ class Experiment:
 
     def __init__(self, view: View, task: str) -> None:
         self.task, self.contenders, self.label = task, view.contenders, view.label
-        self.legend = charts.Legend.of(view.contenders)
+        self.legend, self.epsilons = charts.Legend.of(view.contenders), EPSILONS[task]
         self.stored: dict[str, dict[float, Cell]] = {}
         for name in view.contenders:
             who, _, field = name.partition(", ")
-            by = {e: [r for r in view.rows(task, who) if r.get("epsilon") == e] for e in EPSILONS}
+            rows = view.rows(task, who)
+            by = {e: [r for r in rows if r.get("epsilon") == e] for e in self.epsilons}
             cells = {e: Cell.of(r, field or "estimates") for e, r in by.items() if r}
             if cells and (field or view.contenders[name].facts["run"] is not None):
                 self.stored[name] = cells
@@ -186,10 +193,12 @@ def toy_tables(view: Experiment) -> dict[str, str]:
         return " · ".join(f"{w:.2f}" for w in np.nanmedian(view.widths(cell, epsilon), axis=0))
 
     return {
-        "toy-coverage": table(view, view.of("real", *MAIN, *ABLATION[1:]), coverage),
-        "toy-widths": table(view, view.of(*MAIN, "exact"), width),
-        "toy-rules": paper_table(view, view.of("laplace", "bootstrap"), coverage),
-        "toy-runs": runs(view, "real", *MAIN, "exact"),
+        "toy-coverage": table(view, view.of("real", *TOY), coverage),
+        "toy-widths": table(view, view.of(*TOY, "exact"), width),
+        "toy-ablation": table(view, view.of(*ABLATION), coverage),
+        "toy-rules": paper_table(view, view.of("laplace", "bootstrap", *REPEATED), coverage),
+        "toy-mixed": mixed(view, "privlcm"),
+        "toy-runs": runs(view, "real", *TOY, "exact"),
     }
 
 
@@ -242,12 +251,12 @@ def table(view: Experiment, rows: Mapping[str, ByEpsilon], text: Text, end: str 
     body = [
         (
             f"{view.label(name)}{end}",
-            *(text(by[e], e) if e in by else "" for e in EPSILONS),
+            *(text(by[e], e) if e in by else "" for e in view.epsilons),
         )
         for name, by in rows.items()
     ]
-    head = "| | " + " | ".join(f"ε = {e:g}" for e in EPSILONS) + " |"
-    return "\n".join([head, "| --- |" + " --- |" * len(EPSILONS), *markdown_lines(body)])
+    head = "| | " + " | ".join(f"ε = {e:g}" for e in view.epsilons) + " |"
+    return "\n".join([head, "| --- |" + " --- |" * len(view.epsilons), *markdown_lines(body)])
 
 
 def markdown_lines(body: Sequence[Sequence[object]]) -> list[str]:
@@ -301,6 +310,26 @@ def chains(view: Experiment, name: str) -> str:
     return markdown(head, body) or "Not run yet."
 
 
+def mixed(view: Experiment, name: str) -> str:
+    """Return how far the chains of latent classes agreed: R̂ of each run."""
+    body = []
+    for epsilon, cell in view.stored.get(name, {}).items():
+        found = [row["posterior"]["r_hat"] for row in cell.finished]
+        late = sum(r > MIXED for r in found)
+        body.append(
+            (
+                f"{epsilon:g}",
+                len(found),
+                late,
+                f"{statistics.median(found):.3f}",
+                f"{max(found):.3f}",
+            )
+        )
+    return (
+        markdown(("ε", "runs", f"R̂ above {MIXED}", "median R̂", "largest"), body) or "Not run yet."
+    )
+
+
 # Figures
 
 
@@ -308,7 +337,7 @@ def toy_figures(view: Experiment) -> dict[str, str]:
     """Return figures 1, 3 (a) and 3 (b) of the paper."""
     if not view.of(*view.contenders):
         return {}
-    cells, ablation = view.of(*MAIN), view.of(*ABLATION)
+    cells, ablation = view.of(*FIGURE_1), view.of(*ABLATION)
     shares, times = (0.2, 0.4, 0.6, 0.8, 0.95), (1, 2, 3, 4, 5, 6)
     hits = "coverage of 95 % intervals"
 
@@ -337,16 +366,17 @@ def by_coefficient(
 ) -> str:  # fmt: skip
     """Return a panel for each coefficient, with one number of every contender and epsilon."""
     legend, parts = view.legend, []
-    row = charts.panels(3, WIDTH, HEIGHT, (0, len(EPSILONS)), up)
+    row = charts.panels(3, WIDTH, HEIGHT, (0, len(view.epsilons)), up)
     for j, (panel, name) in enumerate(zip(row, ("intercept, 0", "a, 1", "b, 0"), strict=True)):
         series = {n: {e: number(c, e, j) for e, c in by.items()} for n, by in cells.items()}
-        parts += charts.dots(legend, panel, f"{what}: {name}", EPSILONS, series, ticks, line=line)
+        title = f"{what}: {name}"
+        parts += charts.dots(legend, panel, title, view.epsilons, series, ticks, line=line)
     return charts.picture(legend, list(cells), parts, WIDTH, HEIGHT, f"Toy experiment: {what}")
 
 
 def toy_intervals(view: Experiment) -> str:
     """Return the intervals of the coefficient 1 at ε = 0.5, by two contenders."""
-    cells = {n: by[0.5] for n, by in view.of("laplace", "naive").items() if 0.5 in by}
+    cells = {n: by[0.5] for n, by in view.of("laplace", "sampled").items() if 0.5 in by}
     legend, parts = view.legend, []
     frames = charts.panels(2, WIDTH, HEIGHT, (0, 100), (0.2, 1.8))
     for panel, (name, cell) in zip(frames, cells.items(), strict=False):
@@ -363,16 +393,17 @@ def adult_figures(view: Experiment) -> dict[str, str]:
     if "real" not in view.stored:
         return {}
     cells, legend, parts = view.of(*ADULT), view.legend, []
-    for panel, e in zip(charts.panels(4, WIDTH, HEIGHT, (0, 1), (0, 1)), EPSILONS, strict=True):
+    frames = charts.panels(4, WIDTH, HEIGHT, (0, 1), (0, 1))
+    for panel, e in zip(frames, view.epsilons, strict=True):
         curves = {
             n: [(level, average(view.covered(by[e], e, level))) for level in LEVELS]
             for n, by in cells.items() if e in by
         }  # fmt: skip
         parts += charts.curves(legend, panel, f"coverage, ε = {e:g}", curves)
-    frame = charts.panels(1, WIDTH, HEIGHT, (0, len(EPSILONS)), (0.9, 64.0))[0]
+    frame = charts.panels(1, WIDTH, HEIGHT, (0, len(view.epsilons)), (0.9, 64.0))[0]
     dots = {n: {e: view.width(c, e) for e, c in by.items()} for n, by in cells.items()}
     widths = charts.dots(legend, replace(frame, log=True), "width of 95 % intervals over that of the real table",
-                         EPSILONS, dots, (1, 2, 4, 8, 16, 32, 64), line=1.0)  # fmt: skip
+                         view.epsilons, dots, (1, 2, 4, 8, 16, 32, 64), line=1.0)  # fmt: skip
     named = {"adult-coverage": ("Coverage by level, Adult", parts),
              "adult-widths": ("Widths, Adult", widths)}  # fmt: skip
     return {

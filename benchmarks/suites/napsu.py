@@ -1,8 +1,9 @@
 """The experiments of the paper on NAPSU-MQ: do intervals hold the truth as often as they say?
 
 Every repeat is one private run of NAPSU-MQ by the gate. Its noisy answers are the row of the
-contender "answers", and the others start from them, but for "pgm5", "pgm10" and "pgm20", which
-measure on their own. "noiseless" and "chosen" say why those pairs of Adult are measured.
+contender "answers", and the others start from them, but for "pgm5", "pgm10", "pgm20" and
+"privlcm", which measure on their own. "noiseless" and "chosen" say why those pairs of Adult are
+measured.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from benchmarks.suites._napsu_tasks import Experiment, adult, frame_of, logistic
 Array = NDArray[np.float64]
 Run = Callable[[Case, lib.Release, int], Row]
 
-EPSILONS = page.EPSILONS
 DATA_SETS = 100
 """Data sets from each posterior."""
 EXACT_NOISE = 0.01
@@ -40,6 +40,12 @@ ADULT_PAIRS = (
     ("capital-gain", "income"), ("capital-loss", "income"),
 )  # fmt: skip
 NEEDED_PAIRS = ADULT_PAIRS[:5]
+
+# Appendix D of the paper
+ENTROPY_PROJECTION = lib.EntropyProjectionFit(gamma=0.0, max_iterations=1000)
+RELAXED = lib.RelaxedFit(components=1000, rate=0.1, cold_steps=5000, active_threshold=0.0)
+ROWS_PER_RECORD = 50
+"""Rows that RAP draws from each of its relaxed records; together they count as the real rows."""
 
 
 # Noisy answers
@@ -136,6 +142,40 @@ def naive(case: Case, release: lib.Release, repeat: int) -> Row:
     return {**row, **stage_seconds(fit=(start, clock()))}
 
 
+def sampled(fit: lib.Fit, rows_per_record: int = 0) -> Run:
+    """Return an analysis of one table of independent rows of a fit, as if it were real.
+
+    ``rows_per_record``: the fit is a table of relaxed records, and draws so many rows from each.
+    Then every row has a weight, so that all together count as n.
+    """
+
+    def run(case: Case, release: lib.Release, repeat: int) -> Row:
+        start, table = clock(), case.table
+        rows = rows_per_record * fit.components if rows_per_record else table.n
+        model = release.refit(fit, seed=repeat).model
+        codes = model.sample(rows, rng=np.random.default_rng([repeat, 1]), independent=True)
+        row = ordinary(table, table.fit(frame_of(codes)), weight=table.n / rows)
+        return {**row, **stage_seconds(fit=(start, clock()))}
+
+    return run
+
+
+def latent_classes(case: Case, release: lib.Release, repeat: int) -> Row:
+    """Return an analysis of the posterior of latent classes, from noisy pairs of its own run."""
+    start, epsilon, table = clock(), release.account.epsilon, case.table
+    rows = lib.MemoryTable(table.schema, table.real(epsilon, repeat))
+    budget = lib.Budget.approx(epsilon, case.delta)
+    mechanism = lib.PrivLCM(fit=replace(lib.PrivLCM.as_published().fit, accept=True))
+    with lib.protect(rows, unit=case.task.unit, budget=budget) as private:
+        fitted = mechanism.run(private, rng=np.random.default_rng([repeat, 2]))
+    middle, row = clock(), analyze_release(case, fitted, repeat, method="posterior")
+    return {
+        **row,
+        "posterior": dict(fitted.model.facts),
+        **stage_seconds(fit=(start, middle), draws=(middle, clock())),
+    }
+
+
 def repeat_runs(runs: int) -> Run:
     """Return an analysis of several runs, each with its part of the budget and a data set."""
 
@@ -212,11 +252,10 @@ def combine(table: Experiment, result: lib.Analysis) -> Row:
     return {"estimates": rows, "data_sets": result.data_sets, "one": one}
 
 
-def ordinary(table: Experiment, result: lib.Fitted) -> Row:
-    """Return estimates of one table taken as real."""
-    values = dict(
-        zip(result.names, zip(result.estimates, result.variances, strict=True), strict=True)
-    )
+def ordinary(table: Experiment, result: lib.Fitted, *, weight: float = 1.0) -> Row:
+    """Return estimates of one table taken as real, each of its rows with a weight."""
+    variances = np.asarray(result.variances) / weight
+    values = dict(zip(result.names, zip(result.estimates, variances, strict=True), strict=True))
     return {"estimates": [single(*values[n]) if n in values else None for n in table.names]}
 
 
@@ -242,6 +281,10 @@ CONTENDERS: dict[str, Contender] = {
     "pgm5": _by("5 runs of PGM", repeat_runs(5), "#d3b04c", "#e6cf86"),
     "pgm10": _by("10 runs of PGM", repeat_runs(10), "#a98212", "#cfae4a"),
     "pgm20": _by("20 runs of PGM", repeat_runs(20), "#6f5508", "#a98f45"),
+    "sampled": _by("one PGM table, sampled", sampled(lib.GraphicalFit()), "#c4622d", "#e8925f"),
+    "pep": _by("PEP", sampled(ENTROPY_PROJECTION), "#b5366b", "#e283a9"),
+    "rap": _by("RAP, softmax", sampled(RELAXED, ROWS_PER_RECORD), "#5b6ee1", "#98a5f5"),
+    "privlcm": _by("PrivLCM", latent_classes, "#1f8a8a", "#6fd0d0"),
     "exact": _by("without noise-awareness", posterior(exact=True, sampler="laplace"),
                  "#b5366b", "#e283a9"),
     "laplace, one": _by("without multiple imputation", None, "#6a7683", "#9fabb7"),
@@ -255,7 +298,8 @@ CONTENDERS: dict[str, Contender] = {
 
 TASKS: dict[str, Task] = {
     "toy": Task("toy", toy, lambda domain: (("a", "b", "c"),), facts={"repeats": 100}, contenders=(
-        "answers", "real", "naive", "laplace", "exact", "bootstrap", "plain")),
+        "answers", "real", "naive", "laplace", "exact", "bootstrap", "plain", "sampled", "pep",
+        "pgm5", "pgm10", "pgm20", "rap", "privlcm")),
     "adult": Task("adult", adult, lambda domain: ADULT_PAIRS, facts={"repeats": 20}, contenders=(
         "answers", "real", "naive", "laplace", "bootstrap", "plain", "pgm5", "pgm10", "pgm20",
         "nuts")),
@@ -266,11 +310,11 @@ def cells(repeats: int | None = None) -> Iterable[Cell]:
     """Return all runs, contender by contender; those that take minutes last."""
     for name, task in TASKS.items():
         n = repeats or task.facts["repeats"]
-        for epsilon in EPSILONS:
+        for epsilon in page.EPSILONS[name]:
             yield from (Cell(name, c, {}, epsilon, r) for c in task.contenders for r in range(n))
     yield Cell("adult", "noiseless", stage="pairs")
     yield from (Cell("adult", "chosen", {}, 0.5, r, "pairs") for r in range(repeats or 20))
-    for epsilon in EPSILONS:  # a check of "nuts" on a few repeats
+    for epsilon in page.EPSILONS["adult"]:  # a check of "nuts" on a few repeats
         yield from (Cell("adult", "nuts-full", {}, epsilon, r, "full") for r in range(repeats or 3))
 
 

@@ -93,9 +93,20 @@ def test_stored_answers_make_the_release_they_came_from() -> None:
     assert measured.values.ravel().tolist() == row["answers"][0]["values"]
     assert release.account.epsilon == 1.0
     assert abs(int(measured.values.sum()) - case.table.n) < 10 * 8 * measured.scale
-    for name in ("real", "naive", "exact", "plain"):
+    for name in ("real", "naive", "sampled", "pep", "exact", "plain", "privlcm"):
         found = napsu.CONTENDERS[name].facts["run"](case, release, 0)
         assert len(found["estimates"]) == 3
+
+
+def test_rows_with_a_weight_have_the_variance_of_as_many_rows_as_they_count() -> None:
+    task = napsu.toy()
+    frame = napsu.frame_of(task.real(1.0, 0))
+    often = napsu.ordinary(task, task.fit(pd.concat([frame] * 25)), weight=1 / 25)
+    for once, weighted in zip(
+        napsu.ordinary(task, task.fit(frame))["estimates"], often["estimates"], strict=True
+    ):
+        assert weighted["estimate"] == pytest.approx(once["estimate"], abs=1e-9)
+        assert weighted["variance"] == pytest.approx(once["variance"])
 
 
 @needs_data
