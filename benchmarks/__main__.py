@@ -37,6 +37,9 @@ from benchmarks.core.suite import (
     title_of,
 )
 
+WAIT_S = 5.0
+"""Seconds for which rows of short runs wait to be written together."""
+
 
 def main(words: Sequence[str] | None = None) -> int:
     """Carry out one command and return its exit status."""
@@ -121,9 +124,12 @@ def run_suite(name: str, options: argparse.Namespace) -> int:
     cells = selected_cells(name, options)
     remaining = left(cells, rows_of(name, options), again=options.again)
     print(f"{name}: {len(remaining)} of {len(cells)} runs are left", flush=True)
-    store = Store(options.results / f"{name}.parquet")
+    store = Store(options.results / f"{name}.parquet", wait_s=WAIT_S)
     places = Places(options.data, store, options.envs, timeout=options.timeout)
-    return 1 if run(suite_of(name), remaining, places, options.minutes) else 0
+    try:
+        return 1 if run(suite_of(name), remaining, places, options.minutes) else 0
+    finally:
+        store.flush()
 
 
 def list_suite(name: str, options: argparse.Namespace) -> int:

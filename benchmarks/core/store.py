@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,22 +25,43 @@ class Store:
     ``repeat``), of its origin (``date``, ``commit``, ``dirty``, ``version``, ``machine``,
     ``load``), its ``outcome``, and whatever the suite measures. Nested values are Arrow structs
     and lists, so that other tools can query them.
+
+    The whole file is written anew each time, and read again only after it changed. Where many runs
+    take milliseconds, ``wait_s`` holds rows back so long and writes them together; ``flush`` writes
+    those that wait.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, wait_s: float = 0.0) -> None:
+        self.path, self.wait_s = path, wait_s
+        self._waiting: list[Row] = []
+        self._written = time.monotonic()
+        self._read: tuple[Any, list[Row]] = (None, [])
 
     def rows(self) -> list[Row]:
-        """Return the stored rows, oldest first. A missing value is absent from its row."""
-        if not self.path.exists():
-            return []
-        rows = [without_nulls(row) for row in pq.read_table(self.path).to_pylist()]
-        return [{**row, "setting": row.get("setting", {})} for row in rows]
+        """Return the rows, oldest first. A missing value is absent from its row."""
+        return [*self._stored(), *self._waiting]
 
     def add(self, row: Row) -> None:
         """Append one row. Several processes may add to the same file."""
-        with self._locked():
-            self.write([*self.rows(), nine_digits(row)])
+        self._waiting.append(as_read(nine_digits(row)))
+        if time.monotonic() - self._written >= self.wait_s:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait."""
+        if self._waiting:
+            with self._locked():
+                self.write(self.rows())
+            self._waiting, self._written = [], time.monotonic()
+
+    def _stored(self) -> list[Row]:
+        if not self.path.exists():
+            return []
+        found = self.path.stat()
+        stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
+        if stamp != self._read[0]:
+            self._read = stamp, [as_read(row) for row in pq.read_table(self.path).to_pylist()]
+        return self._read[1]
 
     def write(self, rows: Sequence[Row]) -> None:
         """Replace the file, in one step, by these rows."""
@@ -57,6 +79,12 @@ class Store:
         with self.path.with_suffix(".lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def as_read(row: Row) -> Row:
+    """Return a row without missing values, but with its setting."""
+    known = without_nulls(row)
+    return {**known, "setting": known.get("setting", {})}
 
 
 def without_nulls(value: Any) -> Any:

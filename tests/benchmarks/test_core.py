@@ -88,6 +88,24 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     assert Store(tmp_path / "none.parquet").rows() == []
 
 
+def test_rows_that_wait_are_seen_and_written_together(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    store, other = Store(path, wait_s=3600.0), Store(path)
+    store.add({"task": "t", "n": 1, "epsilon": None})
+    store.add({"task": "t", "n": 2, "setting": {"rounds": 5}})
+    seen = store.rows()
+    assert seen == [
+        {"task": "t", "n": 1, "setting": {}},
+        {"task": "t", "n": 2, "setting": {"rounds": 5}},
+    ]
+    assert not other.rows()
+    assert not path.exists()
+    other.add({"task": "u", "n": 3})
+    store.flush()
+    assert [row["n"] for row in other.rows()] == [3, 1, 2]
+    assert store.rows() == other.rows()
+
+
 def test_numbers_have_nine_digits_but_for_noise_scales(tmp_path: Path) -> None:
     store = Store(tmp_path / "a.parquet")
     store.add({"error": 1 / 3, "answers": [{"scale": 1 / 3, "x": [2 / 3]}], "delta": 1e-9 / 3})
