@@ -26,8 +26,6 @@ TRUTH = np.array([0.0, 1.0, 0.0])
 """The coefficients of the toy's population. Those of Adult are the real table's."""
 MIN_REPEATS = 5
 """Repeats below which coverage and widths are not shown."""
-MIXED = 1.05
-"""The largest R̂ at which the library calls chains of latent classes mixed."""
 BOOTSTRAPS = 2000
 WIDTH, HEIGHT = 1060.0, 220.0
 
@@ -197,7 +195,6 @@ def toy_tables(view: Experiment) -> dict[str, str]:
         "toy-widths": table(view, view.of(*TOY, "exact"), width),
         "toy-ablation": table(view, view.of(*ABLATION), coverage),
         "toy-rules": paper_table(view, view.of("laplace", "bootstrap", *REPEATED), coverage),
-        "toy-mixed": mixed(view, "privlcm"),
         "toy-runs": runs(view, "real", *TOY, "exact"),
     }
 
@@ -310,26 +307,6 @@ def chains(view: Experiment, name: str) -> str:
     return markdown(head, body) or "Not run yet."
 
 
-def mixed(view: Experiment, name: str) -> str:
-    """Return how far the chains of latent classes agreed: R̂ of each run."""
-    body = []
-    for epsilon, cell in view.stored.get(name, {}).items():
-        found = [row["posterior"]["r_hat"] for row in cell.finished]
-        late = sum(r > MIXED for r in found)
-        body.append(
-            (
-                f"{epsilon:g}",
-                len(found),
-                late,
-                f"{statistics.median(found):.3f}",
-                f"{max(found):.3f}",
-            )
-        )
-    return (
-        markdown(("ε", "runs", f"R̂ above {MIXED}", "median R̂", "largest"), body) or "Not run yet."
-    )
-
-
 # Figures
 
 
@@ -338,7 +315,7 @@ def toy_figures(view: Experiment) -> dict[str, str]:
     if not view.of(*view.contenders):
         return {}
     cells, ablation = view.of(*FIGURE_1), view.of(*ABLATION)
-    shares, times = (0.2, 0.4, 0.6, 0.8, 0.95), (1, 2, 3, 4, 5, 6)
+    shares, times = (0.2, 0.4, 0.6, 0.8, 0.95), (1, 2, 4, 8, 16)
     hits = "coverage of 95 % intervals"
 
     def coverage(cell: Cell, epsilon: float, j: int) -> Dot:
@@ -354,7 +331,7 @@ def toy_figures(view: Experiment) -> dict[str, str]:
         "toy-coverage": by_coefficient(view, cells, coverage, hits, (0.2, 1.0), shares, LEVEL),
         "toy-intervals": toy_intervals(view),
         "toy-widths": by_coefficient(
-            view, cells, width, "median relative width", (0.5, 6.0), times, 1.0
+            view, cells, width, "median relative width", (0.8, 22.0), times, 1.0, log=True
         ),
         "toy-ablation": by_coefficient(view, ablation, coverage, hits, (0.2, 1.0), shares, LEVEL),
     }
@@ -362,7 +339,7 @@ def toy_figures(view: Experiment) -> dict[str, str]:
 
 def by_coefficient(
     view: Experiment, cells: Mapping[str, ByEpsilon], number: Callable[[Cell, float, int], Dot],
-    what: str, up: tuple[float, float], ticks: Sequence[float], line: float,
+    what: str, up: tuple[float, float], ticks: Sequence[float], line: float, *, log: bool = False,
 ) -> str:  # fmt: skip
     """Return a panel for each coefficient, with one number of every contender and epsilon."""
     legend, parts = view.legend, []
@@ -370,7 +347,8 @@ def by_coefficient(
     for j, (panel, name) in enumerate(zip(row, ("intercept, 0", "a, 1", "b, 0"), strict=True)):
         series = {n: {e: number(c, e, j) for e, c in by.items()} for n, by in cells.items()}
         title = f"{what}: {name}"
-        parts += charts.dots(legend, panel, title, view.epsilons, series, ticks, line=line)
+        frame = replace(panel, log=log)
+        parts += charts.dots(legend, frame, title, view.epsilons, series, ticks, line=line)
     return charts.picture(legend, list(cells), parts, WIDTH, HEIGHT, f"Toy experiment: {what}")
 
 
