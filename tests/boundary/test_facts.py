@@ -255,13 +255,23 @@ def test_a_warning_reaches_standard_error_and_nothing_else(here: CommandLine, na
     assert [bool(re.search(fact.says, text, re.MULTILINE)) for text in said_of] == [False, True]
 
 
-def test_the_words_on_many_values_hold_no_number_of_them(here: CommandLine) -> None:
-    few, many = (changed("job", "abbot", *range(1, n)) for n in (8, 12))
-    fact = WARNINGS["many values outside the schema"]
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        (Categorical("job", JOBS, missing=True), "abbot", b"They are counted as missing. Are they spelled"),
+        (Integer("age", -5, 120, bins=4), "200", b"Values beyond low and high are moved to these bounds: correct low"),
+    ],
+)  # fmt: skip
+def test_the_words_on_many_values_hold_no_number_of_them(
+    here: CommandLine, column: Categorical | Integer, value: str, says: bytes
+) -> None:
+    one, few, many = (changed(column.name, value, *range(1, n)) for n in (1, 8, 12))
+    schema = Schema((column,), ignore=[n for n in COLUMNS if n != column.name])
     steps: list[Step] = [["synthesize", "table.csv", *BUDGET, "-m", "independent", *OUTPUTS]]
-    differing = here.differing({"few": few, "many": many}, steps, schema=fact.schema)
-    assert b"many of its values" in here.first["stderr of step 0"]
-    assert differing == set()
+    assert here.differing({"few": few, "many": many}, steps, schema=schema) == set()
+    assert says in here.first["stderr of step 0"]
+    here.differing({"few": few, "one": one}, steps, schema=schema)
+    assert b"many of its values" not in here.last["stderr of step 0"]
 
 
 def test_the_number_of_rows_is_in_the_release_where_the_unit_makes_it_public(

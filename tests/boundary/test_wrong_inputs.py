@@ -72,7 +72,7 @@ TABLES: dict[str, tuple[str, str | bytes, str, str]] = {
     "a zip archive": ("t.csv", zipped(), "zip archive", "Unpack"),
     "nested JSON": ("t.json", NESTED, "t.json is JSON", "one object per line"),
     "broken JSON Lines": ("t.jsonl", '{"age":1\n', "line 1", "one object per line"),
-    "ragged rows": ("t.csv", HEADER + ROWS + "1,f\n", "line 122", "Complete it"),
+    "ragged rows": ("t.csv", HEADER + ROWS + "1,f\n", "line 122", "complete it"),
     "a column twice": ("t.csv", "age,sex,job,age\n" + ROWS, "Columns 1 and 4", "Rename"),
     "mixed types": ("t.csv", HEADER + ROWS + "old,f,clerk,3\n", "'age'", "missing to true"),
     "a huge field": ("t.csv", HEADER + f"1,f,{'x' * 10**6},3\n", "'job'", "Widen"),

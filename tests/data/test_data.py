@@ -117,6 +117,18 @@ BAD = {
         "line 3 does not have as many fields",
     ),
     "a long row": (b"town,age\nYork,1,2\n", "line 2 does not have as many fields.*quoted"),
+    "rows with another separator": (
+        b"town,age\nYork;1\nHull;2\n",
+        "line 2 does not.*Lines 2 to 3 have 1 field each, and the header 2. Rows and header use diff",
+    ),
+    "decimal commas": (
+        b"town,age\nYork,1,5\nHull,2,5\n",
+        "Lines 2 to 3 have 3 fields each, and the header 2.*a decimal comma",
+    ),
+    "a footnote": (
+        b"town,age\nYork,1\nHull,2\n" + SECRET.encode() + b"\n\n",
+        "line 4 does not.*It is the last line and has 1 of 2 fields: delete it if it is a total",
+    ),
     "Latin-1": (
         b"town,age\nYork,1\nCaf\xe9 " + SECRET.encode() + b",2\n",
         r"not text in UTF-8 \(line 3\).*Excel",

@@ -272,6 +272,19 @@ def test_a_damaged_file_is_one_plain_sentence_without_a_cell(
     assert SECRET not in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize(
+    ("ending", "program", "name"),
+    [(".sav", "SPSS", ".dta"), (".zsav", "SPSS", ".csv"), (".dta", "Stata", ".sav"), (".xpt", "SAS", ".dta")],
+)  # fmt: skip
+def test_a_file_under_the_name_of_another_program_says_what_it_is(
+    tmp_path: Path, ending: str, program: str, name: str
+) -> None:
+    path = WRITERS[ending](tmp_path / f"t{ending}", {**ROWS, "town": [SECRET] * 5})
+    wrong = path.rename(tmp_path / f"t{name}")
+    with pytest.raises(DataError, match=rf"is a file of {program}, which.*Name it t\{ending}\.$"):
+        read_frame(wrong)
+
+
 def test_a_sheet_is_named_where_there_are_several(tmp_path: Path) -> None:
     pytest.importorskip("fastexcel", reason="fastexcel is not installed")
     one = [["town", "age"], ["York", 7]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
@@ -16,11 +17,12 @@ import pytest
 
 from margrave.cli.main import run
 from margrave.data import StreamSource, read_table
-from margrave.errors import DataError, SchemaError
+from margrave.errors import CustodianWarning, DataError, SchemaError
 from margrave.profiling import check_table, draft_schema
 from margrave.profiling.draft import draft as draft_either_way
-from margrave.schema import Categorical, Date, Integer, Ordered, Real, Schema, Timestamp
+from margrave.schema import Categorical, Date, Integer, Learn, Ordered, Real, Schema, Timestamp
 from margrave.schema.person_check import PersonCheck
+from margrave.schema.sources import ColumnSource
 from tests.cli.test_cli import ok
 
 draft = partial(draft_either_way, read=True)
@@ -429,6 +431,67 @@ def test_a_few_per_cent_of_lost_values_are_told_with_what_they_look_like() -> No
     assert not check_table(lossy(3), LOOSE).alarms
     assert all("look like" in n for n in check_table(lossy(3), LOOSE).notes)
     assert LOOSE.preflight(lossy(4)).alarms == told
+
+
+def test_values_beyond_the_bounds_raise_an_alarm_though_they_are_moved_there() -> None:
+    table = pa.table({"cost": [200.0] * 4 + [5.0] * 96})
+    for column, bounds in (
+        (Real("cost", 0, 100), "0.0 to 100.0"),
+        (Learn("cost", "real", high=100), "any to 100.0"),
+    ):
+        schema = Schema([column])
+        (alarm,) = check_table(table, schema).alarms
+        assert alarm.startswith(
+            "Column 'cost': 4 % of its values are not in the schema, moved to the nearest cell."
+            f" Its bounds are {bounds}: correct low and high"
+        )
+        with pytest.warns(CustodianWarning, match="'cost': many of its values.*moved to these bo"):
+            read_table(table, schema)
+        for quiet, rows in (
+            (replace(schema, accepted=["values: cost"]), table),
+            (schema, table.slice(2)),
+        ):
+            assert not any("values" in a for a in check_table(rows, quiet).alarms)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", CustodianWarning)
+                read_table(rows, quiet)
+
+
+def test_a_declared_code_is_not_asked_about_however_it_is_written() -> None:
+    table = pa.table({"x": ["-1.0"] * 40 + ["5"] * 100 + ["60"] * 400})
+    column = Categorical("x", ["5", "60"], missing=True)
+    assert check_table(table, Schema([column])).further
+    declared = Schema([column], sources={"x": ColumnSource(missing_codes=["-1"])})
+    assert not check_table(table, declared).further
+
+
+def test_a_file_that_may_not_be_read_is_not_said_to_be_elsewhere(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "t.csv").write_text("x\n1\n")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(
+        DataError, match=r"t\.csv cannot be read: Permission.* Ask its owner for per"
+    ):
+        read_table("t.csv", LOOSE)
+
+
+def test_numbers_that_cannot_be_read_are_not_said_to_be_missing() -> None:
+    table = pa.table({"cost": ["7,5"] * 5 + ["7.5"] * 5})
+    schema = Schema([Real("cost", 0, 100)])
+    with pytest.raises(
+        DataError, match=r"5 values cannot.* a decimal point, not a comma.*check"
+    ) as error:
+        read_table(table, schema)
+    assert "If they stand for missing values" in str(error.value)
+    with pytest.warns(
+        CustodianWarning, match="count as missing. Numbers have a decimal point, not a comma"
+    ):
+        read_table(table, Schema([replace(schema.columns[0], missing=True)]))
 
 
 def test_marks_for_missing_values_are_no_alarm() -> None:

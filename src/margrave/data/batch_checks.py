@@ -103,11 +103,11 @@ class Checks:
 
 def warn_of_values(found: Preflight) -> None:
     """Warn of columns of which more than a few values are not in the schema, without a number."""
-    for alarm in (column.alarm() for column in found.columns):
+    for column in found.columns:
+        alarm = column.alarm()
         if alarm is not None and alarm.key not in found.accepted:
-            column = alarm.key.partition(": ")[2]
             warn_custodian(
-                f"Column {column!r}: many of its values (above 3 %) are not in the schema. margrave schema check (in"
-                " Python check_table) says how many, and what they look like. If this is as it should be,"
-                f" {how_to_accept([alarm.key])}."
+                f"Column {column.name!r}: many of its values (above 3 %) are not in the schema. {column.remedy()}"
+                " margrave schema check (in Python check_table) says how many, and what they look like. If this is as"
+                f" it should be, {how_to_accept([alarm.key])}."
             )

@@ -69,11 +69,29 @@ def open_format(path: Path, magic: bytes, sheet: str | None = None) -> Formatted
         ending = ".arrow"
     elif magic.startswith(b"\xd0\xcf\x11\xe0") or b"[Content_Types].xml" in magic:
         ending = ".xlsx"
+    _check_program(path, magic, ending)
     opened = openers.get(ending)
     if opened is None:
         return None
     file: FormattedFile = _checked(path, lambda: opened(path, sheet))
     return file
+
+
+def _check_program(path: Path, magic: bytes, ending: str) -> None:
+    """Raise ``DataError`` if a file begins as that of another statistics program than its ending says."""
+    programs = {
+        b"$FL2@(#)": ("SPSS", (".sav", ".zsav")),
+        b"$FL3@(#)": ("SPSS", (".zsav", ".sav")),
+        b"<stata_dta>": ("Stata", (".dta",)),
+        b"\0" * 12 + b"\xc2\xea\x81\x60": ("SAS", (".sas7bdat", ".sas7bcat")),
+        b"HEADER RECORD*******": ("SAS", (".xpt",)),
+    }
+    for start, (program, endings) in programs.items():
+        if magic.startswith(start) and ending not in endings:
+            raise DataError(
+                f"{path} is a file of {program}, which its name does not say.",
+                remedy=f"Name it {path.with_suffix(endings[0]).name}.",
+            )
 
 
 def _statistical(path: Path, _sheet: str | None) -> FormattedFile:
@@ -113,7 +131,10 @@ def _workbook(path: Path, sheet: str | None) -> FormattedFile:
             f"{path} has several sheets.", remedy=f"Name the one to read: {path}?sheet=NAME."
         )
     if sheet is not None and sheet not in book.sheet_names:
-        raise DataError(f"{path} has no sheet {sheet!r}.", remedy="Name one that it has.")
+        raise DataError(
+            f"{path} has no sheet {sheet!r}.",
+            remedy="Name one that it has, with its capitals and blanks.",
+        )
     name = book.sheet_names[0] if sheet is None else sheet
     # The library gives a number to a second column of one name: here, names are as in the file.
     head = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_arrow()

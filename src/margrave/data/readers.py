@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from margrave._card import counted
 from margrave.data import duckdb_reader
 from margrave.data.csv_records import count_records
 from margrave.data.duckdb_reader import MemoryLimitError
@@ -54,7 +55,7 @@ class File:
         except MemoryLimitError:
             failure = _too_large(self.path)
         except Exception as error:  # a damaged file makes the engine raise whatever it has
-            failure = _told(self.path, str(error), single=len(self.columns) == 1)
+            failure = _told(self.path, str(error), self)
         raise failure  # out here, so that the engine's error, which quotes rows, does not hang on it
 
     def rows(self) -> int | None:
@@ -100,9 +101,10 @@ def open_file(
     except DataError:
         raise
     except OSError as error:
+        unreadable = isinstance(error, PermissionError)
         raise DataError(
             f"The table {path} cannot be read: {error.strerror or 'no such file'}.",
-            remedy=_elsewhere(str(path)),
+            remedy="Ask its owner for permission." if unreadable else _elsewhere(str(path)),
         ) from None
     except ValueError:
         raise DataError("The path of the table is not a path.", remedy="Check it.") from None
@@ -311,7 +313,7 @@ def _too_large(path: Path) -> DataError:
     )
 
 
-def _told(path: Path, message: str, *, single: bool = False) -> DataError:
+def _told(path: Path, message: str, file: File | None = None) -> DataError:
     found = re.search(r"CSV Error on Line: (\d+)", message)
     line = int(found[1]) if found else None
     if "unicode" in message.lower() or "utf-8" in message.partition("\n")[0].lower():
@@ -324,10 +326,7 @@ def _told(path: Path, message: str, *, single: bool = False) -> DataError:
     if "Expected Number of Columns" in message:
         return DataError(
             f"{path}: {where} does not have as many fields as the header.",
-            remedy="The header is a single field: delete a title or comment above the names, or write the file"
-            " with commas, semicolons, tabs or bars between the fields."
-            if single
-            else "Complete it; a field that contains the separator or a line break must be quoted.",
+            remedy=_fields_remedy(file, line),
         )
     if "quote" in message.partition("Possible")[0]:
         return _unclosed(path, where)
@@ -340,6 +339,47 @@ def _told(path: Path, message: str, *, single: bool = False) -> DataError:
         f"{path} cannot be read: it is damaged, or not a CSV or Parquet file.",
         remedy="Save it anew.",
     )
+
+
+def _fields_remedy(file: File | None, line: int | None) -> str:
+    """Return what to do about a line whose number of fields is not that of the header."""
+    max_lines = 1000
+    remedy = "Complete it; a field that contains the separator or a line break must be quoted."
+    if file is None or file.separator is None:
+        return remedy
+    if len(file.columns) == 1:
+        return (
+            "The header is a single field: delete a title or comment above the names, or write the file"
+            " with commas, semicolons, tabs or bars between the fields."
+        )
+    first, last, end = set[int](), "", 0
+    opener = gzip.open if file.compressed else open
+    try:
+        with opener(file.path, "rt", encoding="utf-8", errors="replace") as lines:
+            for number, text in enumerate(lines, 1):
+                if text.strip():
+                    last, end = text, number
+                if 1 < number <= max_lines and text.strip():
+                    first.add(len(_split(text, file.separator)))
+    except (OSError, EOFError, zlib.error):
+        return remedy
+    header, fields = len(file.columns), len(_split(last, file.separator))
+    if end > 2 and len(first) == 1 and (each := first.pop()) not in (0, header):
+        have = f"Lines 2 to {min(end, max_lines):,} have {counted(each, 'field')} each, and the header {header}."
+        if each == 1:
+            return (
+                f"{have} Rows and header use different separators: export the table again with one."
+            )
+        return (
+            f"{have} Do rows use another separator than the header, have numbers a decimal comma, or do rows end in a"
+            " separator? Export the table again with one separator, and with quotes around a field that contains it."
+        )
+    if line == end and 0 < fields < header:
+        return (
+            f"It is the last line and has {fields} of {header} fields: delete it if it is a total or a footnote, else"
+            " complete it."
+        )
+    return remedy
 
 
 def _odd_line_end(path: Path) -> int | None:

@@ -168,15 +168,11 @@ def _may_have_codes(schema: Schema) -> dict[str, Column]:
 
 def _codes(profile: ColumnProfile, column: Column, stated: Sequence[Any]) -> list[Alarm]:
     """Return an alarm if values look like missing-value codes and are not declared."""
-    is_list = column.kind in (Categorical.kind, Ordinal.kind)
+    is_list, texts = column.kind in (Categorical.kind, Ordinal.kind), profile.counts
+    others = texts.keep(~stand_for_missing(as_written(column), texts.texts, stated))
+    marks = missing_marks(replace(profile, counts=others), listed=is_list)
     if is_list:
-        stated = (*stated, *getattr(column, "categories", ()))
-        found = missing_marks(profile, listed=True)
-        marks = {m: n for m, n in found.items() if m not in stated}
-    else:
-        texts = profile.counts
-        others = texts.keep(~stand_for_missing(as_written(column), texts.texts, stated))
-        marks = missing_marks(replace(profile, counts=others))
+        marks = {m: n for m, n in marks.items() if m not in getattr(column, "categories", ())}
     if not marks:
         return []
     listed = " and ".join(f"{mark} on {counted(rows, 'row')}" for mark, rows in marks.items())

@@ -180,17 +180,18 @@ class Learn:
         )
 
     def encode(self, values: pa.Array) -> Encoded:
-        """Return a placeholder code of every value, and which are empty or unreadable."""
+        """Return a placeholder code of every value, and which are empty, unreadable or beyond public bounds."""
         if self.is_number:
             points, empty = self.reader.points(values)
             unreadable = np.isnan(points)
+            low, high = self._ends
+            outside = (points < low) | (points > high)
         else:
             rows, texts = distinct(values)
             empty = np.array([t is None for t in texts], dtype=np.bool_)[rows]
-            unreadable = np.zeros(len(rows), dtype=np.bool_)
-        nothing = np.zeros(len(empty), dtype=np.bool_)
+            unreadable = outside = np.zeros(len(rows), dtype=np.bool_)
         codes = np.zeros(len(empty), dtype=np.int64)
-        return with_missing_code(codes, empty, nothing, unreadable, self.size - 1)
+        return with_missing_code(codes, empty, outside, unreadable, self.size - 1)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """Raise ``SchemaError``: codes of a column to learn have no values yet."""
@@ -248,9 +249,14 @@ class Learn:
         """
         points, empty = self.reader.points(values)
         points = np.where(empty, np.nan, np.rint(points) if self.is_whole else points)
-        low = None if self.low is None else self.reader.point(self.low)
-        high = None if self.high is None else self.reader.point(self.high)
-        return points if low is None and high is None else np.clip(points, low, high)
+        return np.clip(points, *self._ends)
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The points of its public bounds; without one, infinity."""
+        low = -np.inf if self.low is None else self.reader.point(self.low)
+        high = np.inf if self.high is None else self.reader.point(self.high)
+        return low, high
 
 
 def likely_domain(domain: Domain, learned: Iterable[Learn]) -> Domain:

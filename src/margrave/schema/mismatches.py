@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from margrave.schema.categorical import OTHER, Boolean, Categorical, Coded, Ordinal
+from margrave.schema.categorical import NO, OTHER, YES, Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, Encoded
 from margrave.schema.distinct_texts import DistinctTexts
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
@@ -33,6 +33,30 @@ CAUSES = {
     WAY: "a date written in another way than the column's: write them alike in the table, or set format",
     NESTED: "a list, a record or another value that is not a single one: put single values into its cells",
 }
+SPELLING = (
+    "Are they spelled as in the schema, with the same case? A column of truth values has 'true' and 'false'."
+    " A cell holds one value, not a list or a record."
+)
+#: Likely reasons why a column of some kind cannot be read.
+ADVICE = {
+    "categorical": SPELLING,
+    "ordinal": SPELLING,
+    "boolean": f"Read are {', '.join(YES)} and {', '.join(NO)}, in either case:"
+    " for other words write kind = 'categorical'.",
+    "date": 'Say how they are written, such as format = "%d/%m/%Y".',
+    "elapsed": 'Say how they are written, such as format = "%d/%m/%Y %H:%M".',
+    "timestamp": 'Say how they are written, such as format = "%d/%m/%Y %H:%M".',
+    **dict.fromkeys(
+        ("integer", "real"),
+        "Numbers have a decimal point, not a comma, and no separators of thousands: mend the file, or"
+        " the column's kind.",
+    ),
+}
+
+
+def advice(kind: str) -> str:
+    """Return a sentence on what a column of a kind reads."""
+    return ADVICE.get(kind, "Correct the column's kind, or what it may hold.")
 
 
 def count_causes(

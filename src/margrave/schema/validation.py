@@ -15,11 +15,10 @@ from margrave._card import Card, Facts, counted
 from margrave.domain import Codes
 from margrave.errors import DataError
 from margrave.schema.alarms import Alarm, how_to_accept
-from margrave.schema.categorical import NO, OTHER, YES
+from margrave.schema.categorical import OTHER
 from margrave.schema.column import Column, Encoded, abbreviate
 from margrave.schema.constraints import Constraint, name_of
-from margrave.schema.mismatches import ALIKE, CAUSES, MARK, NAMED, main_cause
-from margrave.schema.numeric import Numeric
+from margrave.schema.mismatches import ALIKE, CAUSES, MARK, NAMED, advice, main_cause
 from margrave.schema.person_check import PersonCheck
 from margrave.schema.validators import POLICIES
 from margrave.structural_zeros import StructuralZeros, violating
@@ -36,7 +35,7 @@ class ColumnCheck:
 
     ``home``: empty and unreadable values have a code of their own. ``rows``: the number of values.
     ``causes``: counts of values outside the schema by likely cause, if requested. ``has``: the
-    values of the schema in words. ``bounds``: its bounds in words, of a number, date or time.
+    values of the schema in words. ``bounds``: its public bounds in words, of a number, date or time.
     """
 
     #: Share of a column's values outside the schema above which an alarm is raised.
@@ -44,6 +43,11 @@ class ColumnCheck:
 
     #: From this number of values on, at least one should be in the schema.
     _min_values_for_alarm: ClassVar[int] = 10
+
+    #: The remedy for values beyond the bounds.
+    _correct_bounds: ClassVar[str] = (
+        "correct low and high from what is public, or state codes for missing values as missing_codes"
+    )
 
     name: str
     policy: str
@@ -72,7 +76,9 @@ class ColumnCheck:
             "" if causes is None or column.size > max_labels_listed else abbreviate(column.labels())
         )
         home, kind = encoded.home, column.kind
-        bounds = f"{column.low} to {column.high}" if isinstance(column, Numeric) else ""
+        ends = [getattr(column, key, None) for key in ("low", "high")]
+        is_bounded = ends != [None, None]
+        bounds = " to ".join("any" if e is None else str(e) for e in ends) if is_bounded else ""
         return ColumnCheck(
             column.name,
             column.outside,
@@ -130,30 +136,37 @@ class ColumnCheck:
         )
 
     def alarm(self) -> Alarm | None:
-        """Return an alarm if more than a few values are outside the schema; missing-value codes do
-        not count.
+        """Return an alarm if more than a few values are outside the schema, also if they are moved to its bounds;
+        missing-value codes do not count.
         """
-        lost = self.unreadable + (self.outside if self.policy == "missing" else 0)
+        lost = self.unreadable + (self.outside if self.policy in ("missing", "clip") else 0)
         lost = (
             self.causes.get(ALIKE, 0) if self.policy == "other" else lost - self.causes.get(MARK, 0)
         )
         if lost <= self._max_share_lost * (self.rows - self.empty):
             return None
         share = 100 * lost / (self.rows - self.empty)
-        because = (
-            main_cause({c: n for c, n in self.causes.items() if c != MARK}, lost)
-            or f" {_advice(self.kind)}"
-        )
+        because = main_cause({c: n for c, n in self.causes.items() if c != MARK}, lost)
+        if self.bounds and self.outside > self.unreadable:
+            because = f" Its bounds are {self.bounds}: {self._correct_bounds}."
         share_lost = f"{share:.4g} % of its values are not in the schema"
         return Alarm(
             f"values: {self.name}",
-            f"Column {self.name!r}: {share_lost}, {POLICIES[self._fate]}.{because}",
+            f"Column {self.name!r}: {share_lost}, {POLICIES[self._fate]}.{because or f' {advice(self.kind)}'}",
         )
+
+    def remedy(self) -> str:
+        """Return what becomes of values outside the schema, and what to correct: from the schema, not from rows."""
+        if not self.bounds:
+            return f"They are {POLICIES[self.policy]}. {advice(self.kind)}"
+        fate = "count as missing" if self.policy == "missing" else "are moved to these bounds"
+        unread = f" Values that cannot be read count as missing. {advice(self.kind)}" * self.home
+        return f"Values beyond low and high {fate}: {self._correct_bounds}.{unread}"
 
     @property
     def _fate(self) -> str:
         """The policy (a key of ``POLICIES``) that applies to most values outside the schema."""
-        if self.policy in ("other", "refuse"):
+        if self.policy in ("other", "refuse") or self.outside > self.unreadable:
             return self.policy
         return "missing" if self.home else "refuse"
 
@@ -184,7 +197,7 @@ class ColumnCheck:
             remedy = (
                 f"{has}{self._because} {recode}"
                 if public
-                else self._because or f" {_advice(self.kind)}"
+                else self._because or f" {advice(self.kind)}"
             )
             yield f"{column} not one of its values {known}.{remedy}"
             return
@@ -195,11 +208,16 @@ class ColumnCheck:
                 f"{f'{has} {recode}' if public else f' {widen}'}{self._because}"
             )
         if self.unreadable and (self.policy == "refuse" or not self.home):
-            correct = "Correct the column's kind, or allow missing values: set missing to true."
+            check = (
+                ""
+                if public or self.has
+                else " margrave schema check (in Python check_table) says what they look like."
+            )
+            mark = "" if self.home else " If they stand for missing values, set missing to true."
             yield (
                 f"{column} {_values(self.unreadable)} cannot be read as its kind"
                 f"{', and its policy is refuse' if self.policy == 'refuse' else ''}."
-                f" {recode if public else correct}{self._because}"
+                f" {recode if public else advice(self.kind) + mark}{self._because or check}"
             )
         if self.empty and not self.home:
             add = "Allow missing values: set missing to true."
@@ -240,24 +258,6 @@ class ColumnCheck:
         return main_cause(self.causes, self.unreadable or self.outside)
 
 
-SPELLING = (
-    "Are they spelled as in the schema, with the same case? A column of truth values has 'true' and 'false'."
-    " A cell holds one value, not a list or a record."
-)
-#: Likely reasons why a column of some kind cannot be read.
-ADVICE = {
-    "categorical": SPELLING,
-    "ordinal": SPELLING,
-    "boolean": f"Read are {', '.join(YES)} and {', '.join(NO)}, in either case:"
-    " for other words write kind = 'categorical'.",
-    "date": 'Say how they are written, such as format = "%d/%m/%Y".',
-    "elapsed": 'Say how they are written, such as format = "%d/%m/%Y %H:%M".',
-    "timestamp": 'Say how they are written, such as format = "%d/%m/%Y %H:%M".',
-    "integer": "Numbers have a decimal point and no separators of thousands: mend the file, or the column's kind.",
-    "real": "Numbers have a decimal point and no separators of thousands: mend the file, or the column's kind.",
-}
-
-
 READ_OFF = "Were they known without looking? If not, replace them: what was read off the rows is published as it is."
 
 
@@ -273,10 +273,6 @@ def _wrong_bounds(public: bool) -> str:
     if public:
         return "Is it a table of the same years and units as the schema? If not, leave the column out of it."
     return "Is this the table that the schema is for, or that of another year or unit? If it is, correct low and high."
-
-
-def _advice(kind: str) -> str:
-    return ADVICE.get(kind, "Correct the column's kind, or what it may hold.")
 
 
 @dataclass(frozen=True)
@@ -360,7 +356,8 @@ class Preflight(Card):
     @property
     def refusals(self) -> tuple[str, ...]:
         """The reasons to refuse the table, one sentence each."""
-        return self._refusals(public=False)
+        empty = "The table has no rows: the budget would be spent on nothing. Is it the right file?"
+        return (*((empty,) if not self.rows else ()), *self._refusals(public=False))
 
     def _refusals(self, *, public: bool, part: bool = False) -> tuple[str, ...]:
         found = [
