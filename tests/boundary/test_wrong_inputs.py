@@ -125,7 +125,7 @@ TABLES: dict[str, tuple[str, str | bytes, str, str]] = {
 }
 
 SCHEMAS: dict[str, tuple[str, str, str, str]] = {
-    "CSV": (TOML, HEADER + ROWS, "not valid TOML", "schema draft"),
+    "CSV": (TOML, HEADER + ROWS, "is a table, not a schema", "schema draft"),
     "a misspelt key": ("bins = 10", "bin = 10", "'bin'", "Did you mean 'bins'?"),
     "a misspelt kind": ('"integer"', '"integr"', "'age'", "Did you mean 'integer'?"),
     "a misspelt table": ("[[column]]", "[[columns]]", "'columns'", "[[column]]"),
@@ -134,6 +134,12 @@ SCHEMAS: dict[str, tuple[str, str, str, str]] = {
     "bounds in reverse": ("low = 0\nhigh = 99", "low = 99\nhigh = 0", "'age'", "Exchange"),
     "a column twice": ('"job"', '"sex"', "'sex' occurs twice", "Keep one"),
     "a category twice": ('"f", "m"', '"f", "f"', "'f' is listed twice", "once"),
+    "a list in quotes": (
+        'categories = ["f", "m"]',
+        'categories = "f, m"',
+        "'f, m' of column 'sex' cannot be read",
+        'written categories = ["F", "M"]',
+    ),
     "learned and refused": (
         'categories = ["f", "m"]',
         "learn = true",
@@ -272,6 +278,8 @@ OPTIONS = (
     Wrong("analyze mean r.margrave age --method bootstap", 2, "'bootstap'", "'bootstrap'?"),
     Wrong("analyze several r.margrave 'men age'", 2, "'men age'", "Did you mean 'mean'?"),
     Wrong("schema import none.json -o x.toml", 2, "none.json", "Check the path"),
+    Wrong("schema import . -o x.toml", 2, ". is a folder", "Name a file"),
+    Wrong("schema check visits.csv -s .", 2, ". is a folder", "Name a file"),
     Wrong("schema export --schema schema.toml --form sdvv", 2, "'sdvv'", "Did you mean 'sdv'?"),
 )
 

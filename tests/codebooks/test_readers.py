@@ -617,7 +617,8 @@ WRONG = {
         '{"fields": [{"name": "a", "type": "integer", "constraints": {"maximun": 1}}]}',
         "the constraint 'maximun'.*Did you mean 'maximum'",
     ),
-    "nothing": ("", "is not a code book"),
+    "nothing": (" \n", "is empty"),
+    "a schema": ("# A comment.\n[schema]\nversion = 1\n", "is a schema already.*--schema"),
     "a list": ("[1]", "is not a code book"),
     "broken JSON": ("{", "not valid JSON: line 1. Correct it"),
     "JSON of REDCap": ('[{"field_name": "a", "field_type": "text"}]', "is not a code book"),
@@ -727,7 +728,9 @@ WRONG = {
         '{"METADATA_SPEC_VERSION": "V2", "tables": {"a": {}, "b": {}}}',
         "is of 2 tables",
     ),
-    "a table": ("a,b\n1,2\n", "is not a code book"),
+    "a table": ("a,b\n1,2\n", "looks like a table, not a code book.*margrave schema draft"),
+    "a table with commas in texts": ('a;b\n"1;2";2\n', "looks like a table, not a code book"),
+    "a letter": ("Dear all,\nthe file follows.\n", "is not a code book"),
     "a duplicate": ('{"fields": [{"name": "a"}, {"name": "a"}]}', "occurs twice"),
     "an odd format": (
         '{"tableSchema": {"columns": [{"titles": "a", "datatype": {"base": "date", "format": "G yyyy"}}]}}',
@@ -752,6 +755,14 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes(b"caf\xe9")
     with pytest.raises(SchemaError, match="UTF-8"):
         read_code_book(tmp_path / "latin.csv")
+    for name, content, expected in (
+        ("r.margrave", b"PK\xff", "is a release.*margrave schema of"),
+        ("t.parquet", b"PAR1\xff", "is a table, not a code book.*margrave schema draft"),
+        ("t.xlsx", b"PK\xff", "is a workbook.*save that sheet as CSV UTF-8"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(SchemaError, match=expected):
+            read_code_book(tmp_path / name)
     pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
     (tmp_path / "no.sav").write_bytes(b"secret-1234")
     with pytest.raises(MargraveError, match="damaged") as caught:

@@ -116,6 +116,10 @@ VERBS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: margrave.check_table(ROWS, "nowhere.toml"),
         "The schema nowhere.toml cannot be read",
     ),
+    "the text of a schema file": (
+        lambda: margrave.check_table(ROWS, SCHEMA.to_toml()),
+        "The schema is a text of several lines, not the path of a file.",
+    ),
     "a number in place of a table": (lambda: margrave.draft_schema(7), "This is not a table"),
     "an epsilon of nothing": (
         lambda: margrave.plan(SCHEMA, epsilon=0.0, delta=1e-9),

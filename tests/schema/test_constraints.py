@@ -465,3 +465,17 @@ def test_the_preflight_counts_rows_and_only_a_policy_refuses_them() -> None:
         read_table(rows, refused)
     assert check_table(rows.slice(2), refused).passed
     assert (found + found).constraints[0].rows == 4
+
+
+def test_a_misspelt_category_is_proposed_unless_it_may_come_from_a_file(tmp_path: Path) -> None:
+    ward = Categorical("ward", ["surgery", "medicine"])
+    with pytest.raises(SchemaError, match=r"'surgey', which.*Did you mean 'surgery'\? It has"):
+        Schema([ward, AGE], constraints=[Impossible({"age": (0, 14), "ward": ["surgey"]})])
+    with pytest.raises(SchemaError, match=r"'unlike', which it cannot hold\. It has"):
+        Schema([ward], constraints=[Impossible({"ward": "unlike"})])
+    (tmp_path / "wards.csv").write_text("ward\nsurgery\nmedicine\n")
+    head = '[schema]\nversion = 1\n[[column]]\nname = "ward"\nkind = "categorical"\n'
+    end = 'categories = "wards.csv"\n[[constraint]]\nimpossible = {ward = "surgey"}\n'
+    (tmp_path / "s.toml").write_text(head + end)
+    with pytest.raises(SchemaError, match=r"'surgey', which it cannot hold\. It has"):
+        Schema.load(tmp_path / "s.toml")

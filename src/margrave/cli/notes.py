@@ -11,6 +11,7 @@ from pathlib import Path
 from margrave._card import listed
 from margrave._io import files_of, is_own
 from margrave.cli.terminal import echo
+from margrave.codebooks import has_labels
 from margrave.progress import Callback
 from margrave.schema import Schema
 from margrave.schema.alarms import Alarm
@@ -51,6 +52,13 @@ def release_note(outputs: Mapping[str, str | None]) -> str:
     """Return a note if a run keeps no release; "" if it does."""
     kept = "This run keeps no release. Intervals, analyses and further rows need one."
     return "" if outputs["--release"] else f"{kept} --release FILE.margrave keeps one."
+
+
+def label_note(file: str) -> str:
+    """Return a note, behind a blank, on a file that may hold labels; "" for other files."""
+    if not has_labels(file):
+        return ""
+    return f" {file} may hold labels of its columns and values: margrave schema import {file} reads them, and no row."
 
 
 def warn_of_persons(schema: Schema) -> None:

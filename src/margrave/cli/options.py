@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from margrave._io import check_no_folder
 from margrave.accounting import Budget
 from margrave.accounting.strength import advised_delta, weaknesses
 from margrave.cli.catalog import CatalogName
@@ -201,6 +202,7 @@ def load_schema(path: str, *, confirmed: bool = True, table: str | None = None) 
     """Return the schema of a file, which must not name the table. A draft is refused if a confirmed
     one is needed.
     """
+    check_no_folder(path)
     if not os.path.isfile(path):
         raise SchemaError(
             f"There is no schema file {path}.",

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from margrave._card import counted
 from margrave.cli.ask import ask_command
+from margrave.cli.notes import label_note
 from margrave.cli.options import (
     echo_json,
     json_option,
@@ -21,7 +22,6 @@ from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.schema_forms import export_command, grammar_command, import_command
 from margrave.cli.terminal import echo, facts_of
 from margrave.cli.usage import Commands
-from margrave.codebooks import has_labels
 from margrave.errors import DataError
 from margrave.profiling import (
     backward_rows,
@@ -108,11 +108,8 @@ def draft_command(
             echo("Replace the keys that read lists by what is public, or by learn = true.")
     if not read and not as_json:
         echo(taken_as_public(drafted), err=True)
-    if has_labels(file):
-        echo(
-            f"{file} may hold labels of its columns and values: margrave schema import {file} reads them, and no row.",
-            err=True,
-        )
+    if note := label_note(file):
+        echo(note.strip(), err=True)
 
 
 @schema_command.command("of")

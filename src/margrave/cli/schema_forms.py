@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from margrave._card import counted
-from margrave._io import written_whole
+from margrave._io import check_no_folder, written_whole
 from margrave.cli.options import load_schema, overwrite_option, schema_option
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
@@ -49,6 +49,7 @@ def import_command(
     CODEBOOK is DDI-Codebook, Frictionless Table Schema, CSV on the Web, SDV Metadata V2, a REDCap data dictionary, or a
     file of Stata, SPSS or SAS (its labels alone are read). The run learns bounds and categories that CODEBOOK lacks.
     """
+    check_no_folder(codebook)
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"CODEBOOK": codebook})
     schema = read_code_book(codebook, cite=cite, ranges_public=ranges_public)
     if output is None:

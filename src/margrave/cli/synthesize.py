@@ -22,7 +22,7 @@ from margrave.cli.mechanism import (
     public_of,
     public_options,
 )
-from margrave.cli.notes import after_notes, ledger_note, release_note, warn_of_persons
+from margrave.cli.notes import after_notes, label_note, ledger_note, release_note, warn_of_persons
 from margrave.cli.numbers import show_headlines
 from margrave.cli.options import (
     books_options,
@@ -54,11 +54,7 @@ from margrave.data.writer import check_format, check_holds, endings_in_words, wr
 from margrave.errors import InputError, LedgerError
 from margrave.learning_stage import budget_for, rows_to_learn
 from margrave.mechanisms import Mechanism
-from margrave.profiling import (
-    backward_rows,
-    constraint_questions,
-    taken_as_public,
-)
+from margrave.profiling import backward_rows, constraint_questions, taken_as_public
 from margrave.profiling.draft import quiet_draft
 from margrave.profiling.short_questions import all_questions
 from margrave.progress import reporting
@@ -316,7 +312,7 @@ def _schema_of(file: str, table: str | TableSource, path: str | None, accept_dra
             f"margrave schema draft {file} -o FILE writes these questions with the values that they are about, and"
             f" margrave schema ask {file} -o FILE asks them. A schema that answers them makes a better release."
         )
-    echo(taken_as_public(drafted), err=True)
+    echo(f"{taken_as_public(drafted)}{label_note(file)}", err=True)
     return drafted
 
 

@@ -17,7 +17,7 @@ from margrave.codebooks.redcap import read_redcap
 from margrave.codebooks.sdv import is_sdv, read_sdv
 from margrave.codebooks.variable import Variable
 from margrave.errors import InputError, SchemaError
-from margrave.schema import Column, ColumnSource, Schema
+from margrave.schema import Column, ColumnSource, Schema, validators
 from margrave.schema.parts import parts_of
 from margrave.schema.validation import LOOK
 
@@ -72,12 +72,10 @@ def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
             raise InputError(f"The file {file} does not exist.", remedy="Check the path.")
         return statistical.read_labels(file)
     try:
-        content = read_input(file).decode("utf-8-sig")
+        read = read_input(file)
+        content = read.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SchemaError(
-            f"{file} is not text in UTF-8.",
-            remedy="Save it as UTF-8. A workbook is not a code book: save its sheet as CSV UTF-8.",
-        ) from None
+        raise _no_text(file, read) from None
     except OSError as error:
         raise InputError(
             f"The code book {file} cannot be read: {error.strerror or 'no such file'}.",
@@ -96,7 +94,42 @@ def _variables(file: Path, *, ranges_public: bool) -> Sequence[Variable]:
             return read_table_schema(found)
     elif start != "[" and re.search("field[ _]type", content[:1000], re.IGNORECASE):
         return read_redcap(content)
-    raise SchemaError(
+    raise _unknown(file, content)
+
+
+def _no_text(file: Path, read: bytes) -> SchemaError:
+    """Return the error for a file that is not text: often a release, a table or a workbook."""
+    if file.suffix.lower() == ".margrave":
+        return validators.no_text(file, read)
+    if read.startswith((b"PAR1", b"ARROW1")):
+        return _table(f"{file} is a table, not a code book.", file)
+    if file.suffix.lower() in (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"):
+        return SchemaError(
+            f"{file} is a workbook, not a code book.",
+            remedy="If a sheet of it is a REDCap data dictionary, save that sheet as CSV UTF-8. If it is the table:"
+            f" margrave schema draft {file} -o schema.toml.",
+        )
+    return SchemaError(f"{file} is not text in UTF-8.", remedy="Save it as UTF-8.")
+
+
+def _table(what: str, file: Path) -> SchemaError:
+    return SchemaError(
+        what, remedy=f"Make its schema with: margrave schema draft {file} -o schema.toml."
+    )
+
+
+def _unknown(file: Path, content: str) -> SchemaError:
+    """Return the error for a text that is not a code book. It quotes nothing: the text may be rows."""
+    if not content.strip():
+        return SchemaError(f"The code book {file} is empty.", remedy="Name a file with content.")
+    if re.search(r"^\s*\[+\s*(schema|column)\s*\]", content, re.MULTILINE):
+        return SchemaError(
+            f"{file} is a schema already.", remedy=f"Give it to the run: --schema {file}."
+        )
+    first, second, *_ = (*content.lstrip().splitlines(), "")
+    if first[0] not in "<[{" and any(0 < first.count(s) <= second.count(s) for s in ",;\t|"):
+        return _table(f"{file} looks like a table, not a code book.", file)
+    return SchemaError(
         f"{file} is not a code book that margrave knows.",
         remedy="It reads DDI-Codebook, Frictionless Table Schema, CSV on the Web, SDV Metadata V2, REDCap data"
         " dictionaries, and the labels in files of Stata, SPSS and SAS.",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from margrave._card import counted
+from margrave.codebooks import statistical
 from margrave.custodian import tell_of_draft
 from margrave.data.batch_sources import Files, open_source, sampled_frame
 from margrave.data.formats import FormattedFile
@@ -34,6 +36,7 @@ from margrave.profiling.time_pairs import (
 from margrave.schema.column import Column
 from margrave.schema.column_profile import ColumnProfile, profile_column
 from margrave.schema.learn import Learn
+from margrave.schema.missing_codes import table_without_missing_codes
 from margrave.schema.parsing import ODD
 from margrave.schema.parts import parts_of
 from margrave.schema.person_names import names_persons
@@ -224,7 +227,8 @@ def draft_schema(source: Any, *, read: bool = False) -> Schema:
         CustodianWarning: What a draft of columns to learn takes as public, and its questions.
 
     Privacy:
-        NOT private: it reads the rows freely. Names and kinds of columns are taken as public.
+        NOT private: it reads the rows freely. Names and kinds of columns are taken as public, and the missing-value
+        codes that a file of Stata, SPSS or SAS declares.
 
     Example:
         >>> import pyarrow as pa
@@ -273,10 +277,12 @@ def _drafted(source: Any, *, read: bool) -> tuple[Any, Schema]:
     max_rows = 1_000_000
     stated = opened.rows()
     sample = sampled_frame(source, rows=max_rows)
-    drafted = draft(sample, read=read)
     file = opened.files[0] if isinstance(opened, Files) else opened
     if isinstance(file, FormattedFile):
-        drafted = _with_notes(drafted, file.notes)
+        sample, codes = table_without_missing_codes(sample, _declared_codes(file.path))
+        drafted = _with_codes(_with_notes(draft(sample, read=read), file.notes), codes)
+    else:
+        drafted = draft(sample, read=read)
     if sample.num_rows < max_rows if stated is None else sample.num_rows >= stated:
         return sample, drafted
     head = f"{drafted.remarks.get('', '')}\nDrafted from a sample of {sample.num_rows:,} rows."
@@ -291,3 +297,20 @@ def _with_notes(drafted: Schema, notes: Mapping[str, str]) -> Schema:
         if c.name in notes
     }
     return replace(drafted, remarks={**drafted.remarks, **both})
+
+
+def _declared_codes(path: Path) -> dict[str, Sequence[str]]:
+    """Return the missing-value codes that a file of Stata, SPSS or SAS declares."""
+    if statistical.reader_of(path) is None:
+        return {}
+    return {v.name: v.missing_codes for v in statistical.read_labels(path) if v.missing_codes}
+
+
+def _with_codes(drafted: Schema, codes: Mapping[str, Sequence[str]]) -> Schema:
+    """Return a draft that declares missing-value codes, for its columns with a missing state."""
+    declared = {
+        c.name: replace(drafted.source(c.name), missing_codes=codes[c.name])
+        for c in drafted.columns
+        if c.name in codes and c.missing
+    }
+    return replace(drafted, sources={**drafted.sources, **declared})

@@ -158,12 +158,15 @@ def taken_as_public(schema: Schema) -> str:
     dates = f" Formats of dates and times: {_listed(formats)}." if formats else ""
     ignored = f" Left out: {', '.join(schema.ignore)}." if schema.ignore else ""
     person = "" if schema.person is None else f" Person ID column: {schema.person}."
+    codes = {n: s.missing_codes for n, s in schema.sources.items() if s.missing_codes}
+    missing = "; ".join(f"{', '.join(found)} in {n}" for n, found in codes.items())
     later = [
         f"{c.name} is never before {c.since}" for c in schema.to_learn if c.since and c.low == 0
     ]
     order = f" By their names: {', '.join(later)}." if later else ""
     kinds = f"Taken as public: the names and kinds of the columns ({_listed(names)})."
-    return f"{kinds}{times}{dates}{order}{ignored}{person}"
+    no_value = f" Codes for missing values: {missing}." if missing else ""
+    return f"{kinds}{times}{dates}{order}{no_value}{ignored}{person}"
 
 
 def _listed(names: Mapping[str, Sequence[str]]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from margrave.errors import SchemaError
+from margrave.errors import SchemaError, did_you_mean
 from margrave.schema import validators
 from margrave.schema.column import Column
 from margrave.schema.constraints import Columns, Constraint, full_table, name_of
@@ -21,13 +22,24 @@ Declared = Sequence[tuple[Constraint, Sequence[StructuralZeros]]]
 
 
 def declared_of(
-    constraints: Sequence[Constraint], columns: Columns, learned: Collection[str] = ()
+    constraints: Sequence[Constraint],
+    columns: Columns,
+    learned: Collection[str] = (),
+    *,
+    from_files: bool = False,
 ) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
-    """Return each constraint with the combinations that it rules out. SchemaError if their tables are too large."""
+    """Return each constraint with the combinations that it rules out. SchemaError if their tables are too large.
+
+    ``from_files``: categories may come from a file, so no error proposes one.
+    """
     found: list[tuple[Constraint, tuple[StructuralZeros, ...]]] = []
     cells = 0
     for constraint in constraints:
-        zeros = zeros_of(constraint, columns, learned)
+        try:
+            zeros = zeros_of(constraint, columns, learned)
+        except SchemaError as error:
+            meant = "" if from_files else _meant(constraint, columns, error.message)
+            raise SchemaError(error.message, remedy=f"{meant}{error.remedy}") from None
         cells += sum(int(z.possible.size) for z in zeros)
         if cells > MAX_CONSTRAINT_CELLS:
             raise SchemaError(
@@ -37,6 +49,17 @@ def declared_of(
             )
         found.append((constraint, zeros))
     return tuple(found)
+
+
+def _meant(constraint: Constraint, columns: Columns, message: str) -> str:
+    """Return a question that proposes the category most like a value that a message quotes."""
+    where: Mapping[str, Sequence[Any]] = getattr(constraint, "where", {})
+    for name, values in where.items():
+        categories = getattr(columns.get(name), "categories", ())
+        for value in values:
+            if value not in categories and f"names {value!r}, which" in message:
+                return did_you_mean(value, categories)
+    return ""
 
 
 def zeros_of(

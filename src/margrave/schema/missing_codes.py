@@ -14,6 +14,7 @@ from margrave.errors import SchemaError
 from margrave.schema.categorical import Categorical, Lookup, Ordinal
 from margrave.schema.column import Column, Encoded, encode_each_once, with_missing_code
 from margrave.schema.elapsed import Elapsed
+from margrave.schema.learn import Learn
 from margrave.schema.parsing import DateReader, Mask, distinct, plain
 from margrave.schema.sources import ColumnSource, labels_left, spans_of_codes
 from margrave.schema.text_moments import moments
@@ -115,6 +116,28 @@ def without_missing_codes(
     values = plain(values)
     stands = pa.array(stand_for_missing(column, values, missing_codes))
     return pc.if_else(stands, pa.scalar(None, values.type), values)
+
+
+def table_without_missing_codes(
+    table: pa.Table, missing_codes: Mapping[str, Sequence[str]]
+) -> tuple[pa.Table, dict[str, Sequence[str]]]:
+    """Return a table with nulls in place of missing-value codes, and the codes of its columns of numbers or texts.
+
+    >>> table = pa.table({"visits": [3, -9], "ward": ["A", "XX"]})
+    >>> left, codes = table_without_missing_codes(table, {"ward": ["XX"], "age": ["998"]})
+    >>> left.to_pydict(), codes
+    ({'visits': [3, -9], 'ward': ['A', None]}, {'ward': ['XX']})
+    """
+    found = dict[str, Sequence[str]]()
+    for place, field in enumerate(table.schema):
+        codes = missing_codes.get(field.name, ())
+        if codes and not pa.types.is_temporal(field.type):
+            kind = "integer" if pa.types.is_primitive(field.type) else "categorical"
+            column = table.column(place).combine_chunks()
+            left = without_missing_codes(Learn(field.name, kind), column, codes)
+            table = table.set_column(place, field.name, left)
+            found[field.name] = codes
+    return table, found
 
 
 def stand_for_missing(column: Column, values: pa.Array, missing_codes: Sequence[str]) -> Mask:

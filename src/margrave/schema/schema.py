@@ -148,7 +148,7 @@ class Schema(SchemaContent, ByName, Card):
     @staticmethod
     def load(path: str | Path, *, table: Any = None) -> Schema:
         """Return the schema in a TOML file. Raise ``SchemaError`` for every fault of it."""
-        if not isinstance(path, str | PathLike):
+        if not isinstance(path, str | PathLike) or (isinstance(path, str) and "\n" in path):
             raise validators.no_schema(path)
         try:
             written = read_input(path)
@@ -162,7 +162,7 @@ class Schema(SchemaContent, ByName, Card):
         try:
             return Schema.from_toml(written.decode("utf-8"), folder=Path(path).parent, table=table)
         except UnicodeDecodeError:
-            raise validators.no_text(Path(path)) from None
+            raise validators.no_text(Path(path), written) from None
         except SchemaError as error:
             raise SchemaError(f"{path}: {error.message}", remedy=error.remedy) from None
 
@@ -365,7 +365,8 @@ class Schema(SchemaContent, ByName, Card):
     def constraint_zeros(self) -> tuple[tuple[Constraint, tuple[StructuralZeros, ...]], ...]:
         """Each constraint with the combinations of codes that it rules out."""
         columns = {c.name: c for c in self.columns}
-        return declared_of(self.constraints, columns, learned_of(self.sources))
+        learned, from_files = learned_of(self.sources), bool(self.files)
+        return declared_of(self.constraints, columns, learned, from_files=from_files)
 
     def pieces_of(self, frame: Any, names: Iterable[str]) -> dict[str, list[pa.Array]]:
         """Return the values of some of the table's columns; of an elapsed column, the time since another."""

@@ -18,6 +18,7 @@ from margrave.schema.learn import Learn
 from margrave.schema.references import References, read_files, write_files
 from margrave.schema.sources import ColumnSource, source_of
 from margrave.schema.toml_constraints import read_constraint, write_constraint
+from margrave.schema.toml_faults import toml_error
 from margrave.schema.toml_files import categories_of
 from margrave.schema.toml_text import comment, key_of, line, quoted, says
 
@@ -44,10 +45,7 @@ def parse(
             "The schema is nested too deeply.", remedy="Write it as margrave schema draft does."
         ) from None
     except ValueError as error:
-        raise SchemaError(
-            f"The schema is not valid TOML: {_fault(error, text)}.",
-            remedy="Correct it there; margrave schema draft writes a schema.",
-        ) from None
+        raise toml_error(error, text.removeprefix("\ufeff")) from None
     unknown = sorted(set(read) - {"schema", "column", "constraint"})
     if unknown:
         raise SchemaError(
@@ -72,7 +70,8 @@ def _tables(read: Mapping[str, Any], text: str, key: str) -> list[tuple[dict[str
     tables = read.get(key, [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
         raise SchemaError(
-            f"The entry {key} is not a list of tables.", remedy=f"Write [[{key}]] above each {key}."
+            f"The entry {key} is not a list of tables{_near(text, key)}.",
+            remedy=f"Write [[{key}]] above each {key}.",
         )
     lines = [
         i for i, at in enumerate(text.split("\n"), 1) if re.match(rf"\s*\[\[\s*{key}\s*\]\]", at)
@@ -176,16 +175,6 @@ def _possible(kind: str, known: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the keys that a column may have: of its kind, of its source, and ``learn`` where it can be learned."""
     learned = ("learn",) if kind in (*Learn.numbers, Categorical.kind) else ()
     return tuple(dict.fromkeys((*known, *learned, *ColumnSource.keys)))
-
-
-def _fault(error: ValueError, text: str) -> str:
-    """Return what is wrong with a text that is not TOML, with its line."""
-    found = re.search(r"\(at line (\d+), column \d+\)", str(error))
-    line = text.split("\n")[int(found[1]) - 1] if found is not None else ""
-    word = re.search(r"=\s*(true|false)\b", line, re.IGNORECASE)
-    if found is not None and word is not None and not word[1].islower():
-        return f"line {found[1]} has {word[1]}, and TOML writes {word[1].lower()}, in lower case"
-    return str(error)[:200].rstrip(".").replace("\n", " ")
 
 
 def write(content: SchemaContent) -> str:

@@ -79,7 +79,13 @@ def categories_of(value: Any, column: str, references: References) -> Any:
             f"Column {quoted(column)}: categories are neither a list nor a file.",
             remedy='Write categories = ["a", "b"], "codes.csv" or {file = "codes.csv", column = "code"}.',
         )
-    found = rows_of(name, references, f"Column {quoted(column)}", [wanted or column])
+    try:
+        found = rows_of(name, references, f"Column {quoted(column)}", [wanted or column])
+    except SchemaError as error:
+        if "," in name or "." not in name:
+            listed = 'A list of categories is written categories = ["F", "M"].'
+            raise SchemaError(error.message, remedy=f"{error.remedy} {listed}") from None
+        raise
     if wanted is not None and wanted not in found.header:
         raise SchemaError(
             f"Column {quoted(column)}: the file {quoted(name)} has no column {quoted(wanted)}.",

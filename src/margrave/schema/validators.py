@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -139,14 +140,18 @@ def categories(column: str, value: Any) -> tuple[str, ...]:
 
 
 def no_schema(value: object) -> InputError:
-    """Return the error of an argument that is not a schema."""
+    """Return the error of an argument that is not a schema, or of a text in place of its path."""
+    what = f"of type {type(value).__name__}, which is not a schema"
+    text = ""
+    if isinstance(value, str) and "\n" in value:
+        what = "a text of several lines, not the path of a file"
+        text = " For a text: margrave.Schema.from_toml(text)."
     return InputError(
-        f"The schema is of type {type(value).__name__}, which is not a schema.",
-        remedy='Give margrave.Schema.load("schema.toml").',
+        f"The schema is {what}.", remedy=f'Give margrave.Schema.load("schema.toml").{text}'
     )
 
 
-def no_text(path: Path) -> SchemaError:
+def no_text(path: Path, content: bytes) -> SchemaError:
     """Return the error of a file named as a schema that is not text: often a release, which holds one."""
     if path.suffix.lower() == ".margrave":
         return SchemaError(
@@ -154,6 +159,16 @@ def no_text(path: Path) -> SchemaError:
             remedy=f"Write that to a file, and name the file: margrave schema of {path} -o {path.stem}.toml (in Python"
             " margrave.Release.load(...).schema).",
         )
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+    if re.search(rb"^\s*\[+\s*(schema|column)\s*\]", content, re.MULTILINE):
+        return SchemaError(
+            f"The schema {path} is not text in UTF-8 (line {line}).",
+            remedy="Save it as UTF-8: the editor offers it as the encoding.",
+        )
     return SchemaError(
-        f"The schema {path} is not text in UTF-8.", remedy="Name a .toml file in UTF-8."
+        f"{path} is not a schema, which is text in UTF-8.",
+        remedy="Name a .toml file; margrave schema draft writes one.",
     )
