@@ -68,6 +68,10 @@ def check_output(path: str | Path, *, overwrite: bool) -> Path:
             remedy=f"Name a file in at most {max_name_bytes} bytes, without the character NUL.",
         )
     check_no_folder(target)
+    if file := next(
+        (p for p in target.parents if os.path.exists(p) and not os.path.isdir(p)), None
+    ):
+        raise InputError(f"{file} is a file, not a folder.", remedy="Name another output.")
     if not os.path.isdir(target.parent):
         raise InputError(f"The folder {target.parent} does not exist.", remedy="Make it first.")
     if not os.access(target.parent, os.W_OK):

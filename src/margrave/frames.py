@@ -38,9 +38,22 @@ NOT_YET = {
 }
 
 
-def names_of(frame: Any) -> list[str]:
-    """Return the names of a frame's columns, each of which is there once."""
-    return run_engine(lambda: _names(_wrapped(frame)), frame)
+def names_of(frame: Any, needed: Sequence[str] = ()) -> list[str]:
+    """Return the names of a frame's columns, each of which is there once. None of the needed ones may be its index."""
+    names = run_engine(lambda: _names(_wrapped(frame)), frame)
+    _check_index(frame, [n for n in needed if n not in names])
+    return names
+
+
+def _check_index(frame: Any, absent: Sequence[str]) -> None:
+    native = nw.to_native(frame, pass_through=True)
+    pandas = nw.dependencies.is_pandas_dataframe(native)
+    if index := [repr(n) for n in absent if pandas and n in native.index.names]:
+        are = "s {} are" if len(index) > 1 else " {} is"
+        raise DataError(
+            f"Column{are.format(', '.join(index))} the index of the frame.",
+            remedy="Pass df.reset_index().",
+        )
 
 
 def columns_of(frame: Any, names: Sequence[str]) -> dict[str, list[pa.Array]]:
@@ -130,9 +143,11 @@ def _read(frame: Frame, names: Sequence[str]) -> dict[str, list[pa.Array]]:
     found = set(_names(frame))
     absent = [n for n in names if n not in found]
     if absent:
+        _check_index(frame, absent)
+        them = "it" if len(absent) == 1 else "them"
         raise DataError(
             f"The table has no column {', '.join(map(repr, absent))}, which the schema names.",
-            remedy="Add it to the table, or take it out of the schema.",
+            remedy=f"Add {them} to the table, or take {them} out of the schema.",
         )
     chosen = frame.select(list(names))
     if (

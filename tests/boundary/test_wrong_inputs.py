@@ -245,6 +245,11 @@ OPTIONS = (
     Wrong("analyze ols r.margrave pay ~ age", 2, "(~ age)", "in quotes"),
     Wrong("sample r.margrave -o no/o.csv", 2, "The folder no", "Make it first"),
     Wrong("sample r.margrave -o visits.csv", 2, "visits.csv exists", "--overwrite"),
+    Wrong(
+        "sample r.margrave -o visits.csv/o.csv", 2, "visits.csv is a file, not a folder", "Name an"
+    ),
+    Wrong("sample r.margrave -o o.csv.gz", 2, "o.csv.gz", "Name it so: o.csv or o.parquet."),
+    Wrong("verify r.margrave s.margrave", 2, "(s.margrave)", "verify takes one release"),
     Wrong("sample r.margrave -o o.xls", 2, "o.xls", "Name it so: o.parquet"),
     Wrong("sample r.margrave -n many -o o.csv", 2, "--rows is 'many'", "Give a number"),
     Wrong("sample r.margrave --where age=150.. -o o.csv", 2, "'age' lies outside", "from 0 to 99"),
@@ -409,7 +414,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "a frame without a column": (
         lambda: margrave.synthesize(FRAME.drop_columns("pay"), SCHEMA, **COST),
         '"pay"',
-        "agree",
+        "take it out of the schema",
     ),
     "a frame with a column more": (
         lambda: margrave.synthesize(FRAME.append_column("x", [[1, 2]]), SCHEMA, **COST),

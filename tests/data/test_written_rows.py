@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from margrave.cli.main import run
+from margrave.cli.notes import stata_note
 from margrave.data import formats, read_frame, statistical_writer
 from margrave.data.readers import open_file
 from margrave.data.writer import check_format, check_holds, endings_in_words, write_table
@@ -342,6 +343,36 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(
     with pytest.raises(InputError, match=r"not installed.*pip install 'margrave\[formats\]'"):
         check_format(f"rows{ending}")
     check_format("rows.csv")
+
+
+@pytest.mark.parametrize("ending", [".dta", ".sav"])
+def test_labels_that_a_file_does_not_hold_are_named(tmp_path: Path, ending: str) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
+    path = tmp_path / f"rows{ending}"
+    written(path, drawn()[1])
+    _, facts = (pyreadstat.read_dta if ending == ".dta" else pyreadstat.read_sav)(path)
+    labelled = {c.name for c in SCHEMA.columns if SCHEMA.source(c.name).labels}
+    note = stata_note(str(path), SCHEMA)
+    assert labelled - {*facts.variable_value_labels} == ({"ward"} if note else set())
+    assert ("no value labels of ward, because Stata has none for texts" in note) is (
+        ending == ".dta"
+    )
+
+
+@pytest.mark.parametrize("ending", [".dta", ".csv"])
+def test_a_run_and_a_draw_say_which_labels_are_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    pytest.importorskip("pyreadstat", reason="pyreadstat is not installed")
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("ward\n" + "a\nb\n" * 200)
+    labels = {"ward": ColumnSource(labels={"a": "surgery"})}
+    Schema([Categorical("ward", ["a", "b"])], sources=labels).save("s.toml")
+    words = "synthesize t.csv -s s.toml -e 9 --delta 1e-9 -m independent --release r.margrave"
+    assert run([*words.split(), "-o", f"rows{ending}"]) == 0
+    assert run(["sample", "r.margrave", "-o", f"more{ending}"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("no value labels of ward") == (2 if ending == ".dta" else 0)
 
 
 def test_a_run_keeps_its_release_if_the_rows_do_not_fit(

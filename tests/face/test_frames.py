@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import margrave
-from margrave.errors import InputError
+from margrave.errors import DataError, InputError
 from margrave.schema import Boolean, Categorical, Date, Integer, Ordinal, Schema
 
 GRADES = ["low", "mid", "high"]
@@ -37,6 +37,24 @@ def rows() -> pd.DataFrame:
 
 def released(table: Any) -> margrave.Release:
     return margrave.synthesize(table, SCHEMA, epsilon=50.0, delta=1e-6, mechanism="independent")
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (rows().set_index("age"), "Column 'age' is the index of the frame. Pass df.reset_index()."),
+        (rows().set_index(["age", "sex"]), "Columns 'age', 'sex' are the index of the frame."),
+        (rows().drop(columns="age"), 'Add "age" to the table, or take it out of the schema.'),
+        (rows().drop(columns=["age", "sex"]), 'Add "age", "sex" to the table, or take them out'),
+    ],
+    ids=["an index", "an index of two", "a column", "two columns"],
+)
+def test_what_a_frame_lacks_is_named_with_its_remedy(frame: Any, words: str) -> None:
+    with pytest.raises(DataError) as refused:
+        released(frame)
+    assert words in str(refused.value)
+    with pytest.raises(DataError, match=r"the index of the frame|Add (it|them) to the table"):
+        SCHEMA.encode(frame)
 
 
 def test_pandas_keeps_nullable_numbers_truths_and_orders(tmp_path: Any) -> None:

@@ -96,6 +96,18 @@ VERBS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: margrave.synthesize(ROWS, SCHEMA, workload=3, **COST),  # type: ignore[call-arg]
         "Did you mean mechanism=AIM(workload=...)?",
     ),
+    "another name of a bound": (
+        lambda: Integer("age", minimum=0, high=110),  # type: ignore[call-arg]
+        "Integer() has no argument 'minimum'. Did you mean 'low'?",
+    ),
+    "no bounds": (
+        lambda: Integer("age"),  # type: ignore[call-arg]
+        "Integer() needs low, high. Give Integer(name, low, high).",
+    ),
+    "a misspelt option of a schema": (
+        lambda: Schema([Integer("age", 0, 3)], persn="id"),  # type: ignore[call-arg]
+        "Schema() has no argument 'persn'. Did you mean 'person'?",
+    ),
     "columns in a dict": (
         lambda: Schema({"age": Integer("age", 0, 3)}),  # type: ignore[arg-type]
         'not a list of columns. Give Schema([Integer("age", 0, 99), ...])',
@@ -142,6 +154,10 @@ VERBS: dict[str, tuple[Callable[[], Any], str]] = {
         ".html",
     ),
     "no release file": (lambda: margrave.verify("nowhere.margrave"), "There is no file"),
+    "a path in place of a release": (
+        lambda: margrave.analyze("x.margrave", "mean age"),  # type: ignore[arg-type]
+        "'x.margrave' is a path, and an analysis takes a release. Give margrave.Release.load('x.",
+    ),
     "no list of analyses": (lambda: margrave.analyze(7, 7), "is not an analysis"),  # type: ignore[arg-type]
     "neither schema nor draft": (
         lambda: Synthesizer(**COST),
@@ -295,6 +311,14 @@ METHODS: dict[str, tuple[Callable[[margrave.Release], Any], str]] = {
     "a misspelt option of bounds": (
         lambda r: r.bounds(levle=0.9),  # type: ignore[call-arg]
         "bounds() has no argument 'levle'. Did you mean 'level'?",
+    ),
+    "rows to complete without their source": (
+        lambda r: r.complete(ROWS),  # type: ignore[call-arg]
+        "complete() needs attestation. Give complete(rows, attestation=...).",
+    ),
+    "a misspelt option of save": (
+        lambda r: r.save("r.margrave", overwite=True),  # type: ignore[call-arg]
+        "save() has no argument 'overwite'. Did you mean 'overwrite'?",
     ),
     "the number of rows of a part": (
         lambda r: r.condition({"sex": "f"}).sample(size=3),  # type: ignore[call-arg]

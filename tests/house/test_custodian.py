@@ -666,7 +666,7 @@ def test_a_table_is_no_release(here: Path, capsys: pytest.CaptureFixture[str]) -
         capsys, "certificate", "visits.csv"
     )
     (here / "half.margrave").write_bytes(b"PK\x03\x04 and no more")
-    assert "Is it whole?" in refused(capsys, "certificate", "half.margrave")
+    assert "is cut off or was altered" in refused(capsys, "certificate", "half.margrave")
 
 
 def test_another_separator_or_no_header_is_asked_about(

@@ -515,6 +515,23 @@ def test_missing_and_foreign_files(tmp_path: Path) -> None:
         Release.load(tmp_path / "text.margrave")
 
 
+@pytest.mark.parametrize("fault", ["cut off", "a flipped byte", "no account"])
+def test_a_file_that_was_altered_is_reported_in_plain_words(saved: Path, fault: str) -> None:
+    data = bytearray(saved.read_bytes())
+    if fault == "no account":
+        edited(saved, lambda manifest: manifest.pop("account") and None).replace(saved)
+    elif fault == "cut off":
+        saved.write_bytes(data[: len(data) // 2])
+    else:
+        data[len(data) // 3] ^= 255
+        saved.write_bytes(data)
+    with pytest.raises(ReleaseError) as refused:
+        Release.load(saved)
+    assert str(refused.value) == (
+        f"{saved} is cut off or was altered. Copy it anew from where it was made."
+    )
+
+
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -103,8 +103,10 @@ def test_the_server_serves_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (answer.status, answer.read()) == (303, b"")
     with pytest.raises(InputError, match="in use by another studio"):
         launch(folder="studio", on_address=addresses.put)
-    with pytest.raises(InputError, match="cannot be used"):
-        launch(folder="other", port=int(host.partition(":")[2]), on_address=addresses.put)
+    port = int(host.partition(":")[2])
+    with pytest.raises(InputError, match=rf"Port {port} is in use by another program\. Name ano"):
+        launch(folder="other", port=port, on_address=addresses.put)
+    assert not (tmp_path / "other").exists()
     connection.request("POST", "/stop", headers={"cookie": cookie, "origin": f"http://{host}"})
     assert b"has stopped" in connection.getresponse().read()
     connection.close()
@@ -121,6 +123,14 @@ def test_a_folder_of_another_table_is_left_alone(
     ProjectSettings(table=str(tmp_path / "a.csv")).save(tmp_path / "studio/studio.json")
     with pytest.raises(InputError, match="holds the project of"):
         launch("b.csv", folder="studio", on_address=lambda _: None)
+    assert [path.name for path in (tmp_path / "studio").iterdir()] == ["studio.json"]
+
+
+@pytest.mark.parametrize("port", [-1, 80, 65536, 99999])
+def test_a_port_that_is_out_of_range_is_refused(tmp_path: Path, port: int) -> None:
+    with pytest.raises(InputError, match=r"--port lies between 1024 and 65535\."):
+        launch(folder=tmp_path / "studio", port=port, on_address=lambda _: None)
+    assert not (tmp_path / "studio").exists()
 
 
 def test_a_table_that_is_not_there_is_refused(
@@ -130,6 +140,7 @@ def test_a_table_that_is_not_there_is_refused(
     for table in ("visits.csv", "2025*.csv", "duckdb:visits.db?table=visits"):
         with pytest.raises(InputError, match="There is no table"):
             launch(table, folder="studio", on_address=lambda _: None)
+    assert not (tmp_path / "studio").exists()
 
 
 def test_without_its_libraries_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

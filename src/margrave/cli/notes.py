@@ -12,6 +12,7 @@ from margrave._card import listed
 from margrave._io import files_of, is_own
 from margrave.cli.terminal import echo
 from margrave.codebooks import has_labels
+from margrave.data.file_columns import has_whole_categories
 from margrave.progress import Callback
 from margrave.schema import Schema
 from margrave.schema.alarms import Alarm
@@ -48,17 +49,30 @@ def ledger_note(files: Mapping[str, str | None]) -> str:
     )
 
 
-def release_note(outputs: Mapping[str, str | None]) -> str:
-    """Return a note if a run keeps no release; "" if it does."""
+def output_notes(outputs: Mapping[str, str | None], schema: Schema) -> list[str]:
+    """Return notes if a run keeps no release, and if a file of its rows loses value labels."""
     kept = "This run keeps no release. Intervals, analyses and further rows need one."
-    return "" if outputs["--release"] else f"{kept} --release FILE.margrave keeps one."
+    release = f"{kept} --release FILE.margrave keeps one."
+    return [*([] if outputs["--release"] else [release]), stata_note(outputs["-o"], schema)]
 
 
-def label_note(file: str) -> str:
+def import_note(file: str) -> str:
     """Return a note, behind a blank, on a file that may hold labels; "" for other files."""
     if not has_labels(file):
         return ""
     return f" {file} may hold labels of its columns and values: margrave schema import {file} reads them, and no row."
+
+
+def stata_note(output: str | None, schema: Schema) -> str:
+    """Return a note if value labels of the schema are lost in a file of Stata; "" if not."""
+    if output is None or Path(output).suffix.lower() != ".dta":
+        return ""
+    listed_texts = (c for c in schema.columns if c.kind in ("categorical", "ordinal"))
+    texts = [c.name for c in listed_texts if not has_whole_categories(c)]
+    lost = [name for name in texts if schema.source(name).labels]
+    if not lost:
+        return ""
+    return f"{output} has no value labels of {listed(lost)}, because Stata has none for texts. A .sav file has them."
 
 
 def warn_of_persons(schema: Schema) -> None:

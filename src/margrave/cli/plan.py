@@ -92,7 +92,8 @@ def plan_command(
 ) -> None:
     """Say what a run would do: noise, expected errors, model size, memory, time. Reads no rows and spends nothing.
 
-    It fails where the run would be refused before it reads a row, with --policy or --ledger by these too.
+    It fails where the run would be refused before it reads a row, with --policy or --ledger by these too. Only a
+    public table may be left out: the plan then says first that the run needs one.
     """
     schema = load_schema(schema_path)
     expected_rows = ROWS if rows is None else rows
@@ -154,6 +155,12 @@ def _room(ledger: str, dataset: str) -> DatasetState:
 def show_plan(planned: Plan, *, assumed: bool) -> None:
     """Print the plan. ``assumed``: its number of rows was not given."""
     out = console()
+    if planned.lacks_public:
+        out.print(
+            f"The run would be refused: {planned.mechanism} needs a public table. Give it to the run by --public FILE"
+            " --attestation TEXT.\n",
+            markup=False,
+        )
     if planned.verdicts is not None:
         guess = " The number of rows is assumed: give yours by --rows." if assumed else ""
         forecast = planned.verdicts.words_beside(planned.wide_bins)
@@ -242,8 +249,6 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
             f"{nothing_asked(planned.unasked, ahead=True)} A --workload that names them would ask."
         )
         out.print(unasked, markup=False)
-    if planned.lacks_public:
-        out.print("A run needs a public table: --public FILE --attestation TEXT.", markup=False)
     footer = "The error is that of the noisy counts of a typical marginal."
     if planned.models:
         footer += " The model averages over many and ends well below."

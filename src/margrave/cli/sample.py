@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from margrave._card import counted
+from margrave.cli.notes import stata_note
 from margrave.cli.options import echo_json, json_option, overwrite_option, release_size_option
 from margrave.cli.output import (
     check_excel_safe,
@@ -103,6 +104,8 @@ def sample_command(
         part = release.condition(held) if held else None
         notes = [] if part is None else list(part.notes)
         table = (part or release).sample(rows, seed=seed)
+    if note := stata_note(output, release.schema):
+        echo(f"Note: {note}", err=True)
     write_table(table, output, overwrite=overwrite, schema=release.schema, excel_safe=excel_safe)
     if as_json:
         facts = {"rows": table.num_rows, "columns": table.num_columns, "output": output}

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from margrave._card import counted
 from margrave.cli.ask import ask_command
-from margrave.cli.notes import label_note
+from margrave.cli.notes import import_note
 from margrave.cli.options import (
     echo_json,
     json_option,
@@ -108,7 +108,7 @@ def draft_command(
             echo("Replace the keys that read lists by what is public, or by learn = true.")
     if not read and not as_json:
         echo(taken_as_public(drafted), err=True)
-    if note := label_note(file):
+    if note := import_note(file):
         echo(note.strip(), err=True)
 
 

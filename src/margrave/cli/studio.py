@@ -21,7 +21,11 @@ from margrave.studio import launch
     help="Where answers, ledger, journals and outputs are kept.",
 )
 @click.option(
-    "--port", type=int, default=0, show_default="a free one", help="The port on 127.0.0.1."
+    "--port",
+    type=int,
+    default=0,
+    show_default="a free one",
+    help="The port on 127.0.0.1, between 1024 and 65535.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the address only.")
 def studio_command(file: str | None, folder: str, port: int, no_browser: bool) -> None:

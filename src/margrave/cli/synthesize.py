@@ -22,7 +22,7 @@ from margrave.cli.mechanism import (
     public_of,
     public_options,
 )
-from margrave.cli.notes import after_notes, label_note, ledger_note, release_note, warn_of_persons
+from margrave.cli.notes import after_notes, import_note, ledger_note, output_notes, warn_of_persons
 from margrave.cli.numbers import show_headlines
 from margrave.cli.options import (
     books_options,
@@ -243,7 +243,7 @@ def synthesize_command(
     keeper = Keeper(outputs, journal, overwrite=overwrite, replaces_release=bool(replaced))
     warn_weak(budget)
     notes = [
-        release_note(outputs),
+        *output_notes(outputs, schema),
         "" if ledger else ledger_note({**inputs, **outputs}),
         rows_to_learn(schema, budget, protected, None),
     ]
@@ -312,7 +312,7 @@ def _schema_of(file: str, table: str | TableSource, path: str | None, accept_dra
             f"margrave schema draft {file} -o FILE writes these questions with the values that they are about, and"
             f" margrave schema ask {file} -o FILE asks them. A schema that answers them makes a better release."
         )
-    echo(f"{taken_as_public(drafted)}{label_note(file)}", err=True)
+    echo(f"{taken_as_public(drafted)}{import_note(file)}", err=True)
     return drafted
 
 

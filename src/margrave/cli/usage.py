@@ -71,6 +71,8 @@ def _for_extra(words: str, context: click.Context) -> str:
     options = {flag: p.type.name for p in parameters for flag in p.opts}
     if words.endswith(".toml") and "--schema" in options:
         return f"Name the schema after --schema: --schema {words}."
+    if arguments == ["RELEASE"] and words.endswith(".margrave"):
+        return f"{context.command_path} takes one release: run it for each."
     if options.get("--columns") != "text":
         pattern = ", or a pattern of files," if "FILE" in arguments else ""
         return f"Put a text with blanks{pattern} in quotes."

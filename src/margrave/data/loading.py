@@ -368,7 +368,7 @@ def _frames(
     wanted, rows, texts = wanted_columns(schema), 0, 0
     opened = open_source(source, wanted)
     if opened is None:
-        match_columns(names_of(source), wanted, schema.ignore)
+        match_columns(names_of(source, wanted), wanted, schema.ignore)
         yield collected(source, wanted)
         return
     for batch in batches_of(opened, schema)(wanted):
@@ -414,14 +414,11 @@ def wanted_columns(schema: Schema) -> list[str]:
 def match_columns(
     found: Sequence[str], expected: Sequence[str], ignored: Iterable[str] = ()
 ) -> None:
-    """Raise ``DataError`` unless the table's columns are those of the schema, apart from ignored
-    ones.
-    """
+    """Raise ``DataError`` unless the table's columns are those of the schema, apart from ignored ones."""
     absent = [n for n in expected if n not in found]
     extra = [n for n in found if n not in expected and n not in set(ignored)]
-    if extra and len(absent) == len(
-        expected
-    ):  # then what passes for names may be a row, which no message may quote
+    # what passes for names may then be a row, which no message may quote
+    if extra and len(absent) == len(expected):
         raise DataError(
             "No column of the table has a name that the schema knows.",
             remedy="The first line of a CSV file names the columns: is it there? A frame names them by text, in one"
@@ -437,11 +434,14 @@ def match_columns(
         if alike:
             differences.append("Two of these differ in blanks or capitals alone.")
         guesses = {n: f"For {n!r}: {guess}" for n in absent if (guess := did_you_mean(n, extra))}
+        lacking = [n for n in absent if n not in guesses]
+        them = "it" if len(lacking) == 1 else "them"
+        add = f"Add {_names(lacking)} to the table, or take {them} out of the schema."
         others = [n for n in extra if not any(f"mean {n!r}?" in g for g in guesses.values())]
         ignore = f" To leave columns of the table out, list them in the schema: ignore = [{_names(others)}]."
         raise DataError(
             " ".join(differences),
-            remedy=f"{''.join(guesses.values())}Make the two agree.{ignore if others else ''}",
+            remedy=f"{''.join(guesses.values())}{add if lacking else 'Make the two agree.'}{ignore if others else ''}",
         )
 
 

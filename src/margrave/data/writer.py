@@ -153,9 +153,12 @@ def _formats() -> dict[str, RowFormat]:
 def _format_of(path: str) -> RowFormat:
     found = _formats().get(Path(path).suffix.lower())
     if found is None:
+        name = Path(Path(path).stem)  # rows.csv of rows.csv.gz
+        inner = f"{name} or " if name.suffix.lower() in {*_formats()} - {".parquet"} else ""
+        stem = name.stem if inner else name
         raise InputError(
             f"{path} does not end in {endings_in_words()}.",
-            remedy=f"Name it so: {Path(path).stem}.parquet.",
+            remedy=f"Name it so: {inner}{stem}.parquet.",
         )
     return found
 

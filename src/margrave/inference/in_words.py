@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 from margrave.errors import InputError
@@ -23,6 +24,11 @@ def analysis_of(fit: Any, source: Any) -> Any:
     Raises:
         InputError: The text is not a purpose, or one that names no single analysis.
     """
+    if isinstance(source, str | PathLike):
+        raise InputError(
+            f"{str(source)!r} is a path, and an analysis takes a release.",
+            remedy=f"Give margrave.Release.load({str(source)!r}).",
+        )
     schema = getattr(source, "schema", None)
     if not isinstance(fit, str):
         is_read = isinstance(fit, Estimand) and isinstance(schema, Schema)

@@ -95,11 +95,11 @@ def open_archive(
                 f"{path} is not a release.",
                 remedy="Name a .margrave file, as synthesize writes it by --release.",
             ) from None
-        why = type(error).__name__
-        raise ReleaseError(
-            f"{path} is not a release that can be read ({why}).",
-            remedy="Is it whole? Copy it anew from where it was made.",
-        ) from None
+        what = {
+            MemoryError: ("takes more memory than there is", "Give the machine more memory."),
+            PermissionError: ("may not be read by you", "Ask for permission to read it."),
+        }.get(type(error), ("is cut off or was altered", "Copy it anew from where it was made."))
+        raise ReleaseError(f"{path} {what[0]}.", remedy=what[1]) from None
 
 
 class _Room:

@@ -64,8 +64,7 @@ class Release(Estimates):
         ReleaseError: ``provenance`` is not a ``Provenance``, or ``versions`` are not plain data.
 
     Privacy:
-        Everything here is post-processing of the transcript. Nothing is spent, however often it is
-        used.
+        Everything here is post-processing of the transcript. Nothing is spent, however often it is used.
     """
 
     schema: Schema
@@ -120,12 +119,11 @@ class Release(Estimates):
         """Return synthetic rows, in random order.
 
         Args:
-            n: Number of rows; by default the estimated row count of the real table, or of its part
-                in ``where``.
+            n: Number of rows; by default the estimated row count of the real table, or of its part in ``where``.
             where: Draw rows like these only, as in ``condition``.
-            as_: The kind of frame: "pandas", "polars" or "arrow". By default the kind that the real
-                table came as; "arrow" for a file, and for a release that was loaded. In pandas and
-                Polars, ordered columns are ordered categories.
+            as_: The kind of frame: "pandas", "polars" or "arrow". By default the kind that the real table came as;
+                "arrow" for a file, and for a release that was loaded. In pandas and Polars, ordered columns are
+                ordered categories.
             seed: Makes the rows repeatable. It affects post-processing only.
 
         Raises:
@@ -140,6 +138,7 @@ class Release(Estimates):
         kind = self.frames if as_ is None else as_
         return draw_rows(self.schema, self.model.distribution(), n, seed, kind)
 
+    @short_errors
     def codes(self, n: int | None = None, *, seed: int | None = None) -> Codes:
         """Return the codes of the rows of ``sample(n, seed=seed)``.
 
@@ -184,11 +183,10 @@ class Release(Estimates):
         """Return the part of the release in which some columns take given values.
 
         Args:
-            values: For each column a value, a list of values, or a pair (low, high): a range of a
-                numeric, time or ordered column, open at an end that is None. Dates are in ISO 8601
-                or in the column's ``format``. A range that cuts a bin takes the share of the bin
-                that values drawn within it have; of real numbers and times, a value stands for its
-                whole bin. ``notes`` of the result name the bins.
+            values: For each column a value, a list of values, or a pair (low, high): a range of a numeric, time or
+                ordered column, open at an end that is None. Dates are in ISO 8601 or in the column's ``format``. A
+                range that cuts a bin takes the share of the bin that values drawn within it have; of real numbers and
+                times, a value stands for its whole bin. ``notes`` of the result name the bins.
 
         Warns:
             BinWarning: A condition is finer than the bins of its column.
@@ -202,6 +200,7 @@ class Release(Estimates):
         own = self.transcript.total_deviation()
         return part_of(self.schema, self.model.distribution(), values, own, self.frames)
 
+    @short_errors
     def complete(self, rows: Any, *, attestation: str, seed: int | None = None) -> pa.Table:
         """Return public rows with the columns that they lack, drawn given what each row has.
 
@@ -296,6 +295,7 @@ class Release(Estimates):
             others |= {} if thing is None else distribution_of(type(thing))
         return replace(self, versions={**others, **self.versions}) if others else self
 
+    @short_errors
     def draws(
         self,
         m: int | None = None,
@@ -352,8 +352,8 @@ class Release(Estimates):
     def unmeasured_columns(self) -> tuple[Attribute, ...]:
         """The columns that no answer or public marginal is about, and that follow from no others.
 
-        The model's distribution of them, mostly uniform, says nothing of the table: a workload left
-        them out, or no round chose them.
+        The model's distribution of them, mostly uniform, says nothing of the table: a workload left them out, or no
+        round chose them.
 
         Privacy:
             None spent.
@@ -403,11 +403,11 @@ class Release(Estimates):
             The contradictions, notes, and whether the account holds.
 
         Privacy:
-            None spent. The result says nothing of the noisy counts themselves, which cannot be
-            recomputed.
+            None spent. The result says nothing of the noisy counts themselves, which cannot be recomputed.
         """
         return verify_account(self.schema, self.transcript, self.account, self.provenance)
 
+    @short_errors
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release to one file, whole or not at all.
 
@@ -419,22 +419,22 @@ class Release(Estimates):
             InputError: The file exists, or its name ends otherwise.
 
         Privacy:
-            None spent. The file holds the transcript, the model and public facts, and depends on
-            nothing else. It does not hold the kind of frame of the real table.
+            None spent. The file depends on the transcript, the model and public facts alone. It does not hold the kind
+            of frame of the real table.
         """
         parts = Parts(*(getattr(self, name) for name in Parts._fields))
         write_parts(path, parts, overwrite=overwrite)
 
     @staticmethod
+    @short_errors
     def load(path: str | Path, *, max_mb: float = MAX_MB, verify: bool = True) -> Release:
         """Read a release, whose rows and numbers are Arrow by default. Nothing in the file is run.
 
         Args:
             path: The file.
-            max_mb: The most that is read of it, decompressed, in MB. A file that swells to more, or
-                to more than 200 times its size, is refused.
-            verify: Whether to refuse a release whose account does not follow from its transcript.
-                False is for looking into such a file.
+            max_mb: The most that is read of it, decompressed, in MB. A file that swells to more, or to more than 200
+                times its size, is refused.
+            verify: Refuse a release whose account does not follow from its transcript. False is for inspection.
 
         Raises:
             ReleaseError: The file is not a release, or is larger than that, or its account does not

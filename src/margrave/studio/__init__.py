@@ -23,7 +23,7 @@ def launch(
     Args:
         table: The table to begin with, as ``synthesize`` takes it from a path.
         folder: The folder of the answers, the ledger, the journals and the outputs. It is made if it is missing.
-        port: The port on 127.0.0.1; 0 takes a free one.
+        port: The port on 127.0.0.1; 0 takes a free one, and others lie between 1024 and 65535.
         on_address: Callback with the address to open. It has a token that one browser can use once.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from errno import EADDRINUSE
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -74,6 +75,14 @@ def application(project: Project, port: int, stop: Callable[[], None]) -> Guard:
 def serve(table: str | None, folder: Path, port: int, on_address: Callable[[str], None]) -> None:
     """Serve the studio until it is stopped. See ``launch``."""
     folder = folder.absolute()
+    with _bound(port) as listening:
+        _table_to_begin(Project(folder, Path.cwd()), table)  # a refusal leaves no file
+        _serve_on(listening, table, folder, on_address)
+
+
+def _serve_on(
+    listening: socket.socket, table: str | None, folder: Path, on_address: Callable[[str], None]
+) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -89,8 +98,8 @@ def serve(table: str | None, folder: Path, port: int, on_address: Callable[[str]
         )
     try:
         project = Project(folder, Path.cwd())
-        _begin_with(project, table)
-        listening = _bound(port)
+        if named := _table_to_begin(project, table):
+            project.change(table=named, reached="columns")
         servers: list[uvicorn.Server] = []
 
         def stop() -> None:
@@ -121,9 +130,10 @@ def _prepare() -> None:
     Run(schema=schema, budget=Budget.approx(1.0, 1e-9)).plan(1000)
 
 
-def _begin_with(project: Project, table: str | None) -> None:
+def _table_to_begin(project: Project, table: str | None) -> str:
+    """Return the table that a new project begins with; "" if there is none, or the project has it."""
     if table is None:
-        return
+        return ""
     named = project.path_of(table)
     if project.settings.table not in ("", named):
         raise InputError(
@@ -131,21 +141,28 @@ def _begin_with(project: Project, table: str | None) -> None:
             remedy="For another table of the same persons start without a FILE, and pick it on the page: one folder"
             " has one ledger. For other persons name another folder with --folder.",
         )
-    if not project.settings.table:
-        if not any(path.exists() for path in files_of(named)):
-            raise InputError(f"There is no table {table}.", remedy="Check the path.")
-        project.change(table=named, reached="columns")
+    if project.settings.table:
+        return ""
+    if not any(path.exists() for path in files_of(named)):
+        raise InputError(f"There is no table {table}.", remedy="Check the path.")
+    return named
 
 
 def _bound(port: int) -> socket.socket:
+    if port and not 1024 <= port <= 65535:
+        raise InputError(
+            "--port lies between 1024 and 65535.", remedy="Name such a port, or leave --port out."
+        )
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(("127.0.0.1", port))
         listening.listen()  # a browser that is early waits
-    except (OSError, OverflowError):
+    except OSError as error:
         listening.close()
+        why = f"cannot be used ({error.strerror})"
         raise InputError(
-            f"Port {port} cannot be used.", remedy="Name another with --port, or none."
+            f"Port {port} {'is in use by another program' if error.errno == EADDRINUSE else why}.",
+            remedy="Name another, or leave --port out.",
         ) from None
     return listening
