@@ -22,7 +22,7 @@ from margrave.accounting import AddRemoveRow, Budget
 from margrave.cli.main import run
 from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.inference import OLS, By, Correlation, Mean, Quantile, Total, analyze
+from margrave.inference import OLS, By, Correlation, Logistic, Mean, Quantile, Total, analyze
 from margrave.inference.fitted import Estimand
 from margrave.marginal import LinearMap
 from margrave.mechanisms import AIM, FEM, MST, MWEM, NAPSUMQ, PrivPGD
@@ -30,6 +30,7 @@ from margrave.mechanisms.parts.serving import serving
 from margrave.models import NoModel
 from margrave.planning import plan_of
 from margrave.provenance import Provenance
+from margrave.purpose_analyses import checked_purposes
 from margrave.purpose_widths import widths_of
 from margrave.purposes import Purpose, first_of, open_ended, purposes_of, workload_for
 from margrave.release import Release
@@ -475,7 +476,7 @@ def one_of_each_kind() -> Release:
 
 
 def purposes_and_analyses(column: str, other: str) -> Iterator[tuple[str, Estimand]]:
-    """Yield purposes that need numbers of a column, each with its analysis in Python."""
+    """Yield purposes that use a column, each with its analysis in Python."""
     yield f"mean {column}", Mean(column)
     yield f"mean {column} by named", By(Mean(column), "named")
     yield f"total {column}", Total(column)
@@ -485,6 +486,14 @@ def purposes_and_analyses(column: str, other: str) -> Iterator[tuple[str, Estima
         yield f"ols {x} ~ {y}", OLS(f"{x} ~ {y}")
     value = {"named": "'a'", "ranked": "'1'"}.get(column, other)
     yield f"ols {column} == {value} ~ 1", OLS(f"{column} == {value} ~ 1")
+    yield f"ols {other} ~ {column} == 'Z'", OLS(f"{other} ~ {column} == 'Z'")
+    yield f"logistic {column} ~ {other}", Logistic(f"{column} ~ {other}")
+    level = column if column in ("named", "truth") else "named"
+    for right in (
+        f"{column} + {other}", f"truth | {column}", f"log({column} + 1)", f"{column} > 5 | truth", f"C({column})",
+        f"C({level}, Treatment('b'))",
+    ):  # fmt: skip
+        yield f"ols {other} ~ {right}", OLS(f"{other} ~ {right}")
 
 
 def is_accepted(attempt: Callable[[], object]) -> bool:
@@ -507,13 +516,83 @@ def test_a_purpose_is_accepted_if_an_analysis_gives_its_estimate() -> None:
             if name == "named" and "by named" in text:
                 continue
             found[text] = (
-                is_accepted(lambda t=text: Purpose.of(t, domain, release.schema.kinds)),
+                is_accepted(lambda t=text: checked_purposes([t], release.schema)),
                 is_accepted(lambda a=analysis: analyze(draws, a)),
             )
     assert {text: both for text, both in found.items() if both[0] != both[1]} == {}
     accepted = {text for text, (of_plan, _) in found.items() if of_plan}
     assert {"mean code", "mean truth", "total ended", "ols named == 'a' ~ 1"} <= accepted
     assert not accepted & {"mean ranked", "total day", "mean hour(born)", "ols ranked ~ whole"}
+    assert {
+        "ols whole ~ truth | truth",
+        "ols whole ~ C(named)",
+        "logistic named ~ whole",
+    } <= accepted
+    assert not accepted & {
+        "ols whole ~ broken + whole", "ols whole ~ truth | named", "ols whole ~ log(named + 1)",
+        "ols whole ~ named > 5 | truth", "ols whole ~ truth | broken", "ols whole ~ named == 'Z'",
+        "logistic code ~ whole", "ols whole ~ day > 5 | truth",
+    }  # fmt: skip
+
+
+def test_a_purpose_is_refused_with_the_words_of_its_analysis() -> None:
+    release = one_of_each_kind()
+    for formula in ("whole ~ whole + code", "whole ~ code | named", "whole ~ named == 'A'"):
+        with pytest.raises(InputError) as of_analysis:
+            analyze(release, OLS(formula), 2)
+        with pytest.raises(InputError) as of_purpose:
+            checked_purposes([f"ols {formula}"], release.schema)
+        text = repr(f"ols {formula}")
+        said = f"The purpose {text} cannot be analyzed. {of_analysis.value}"
+        assert str(of_purpose.value) == said
+
+
+def test_without_the_libraries_of_analyses_purposes_are_read_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = Schema([Integer("stay", 0, 9), Categorical("ward", ["a", "b"])])
+    monkeypatch.setattr("margrave.purpose_analyses.find_spec", lambda name: None)
+    assert checked_purposes(["ols stay ~ log(ward)"], schema)
+    with pytest.raises(InputError, match="needs numbers"):
+        checked_purposes(["mean ward"], schema)
+
+
+def test_a_purpose_may_name_values_that_a_run_will_learn() -> None:
+    schema = Schema([
+        Learn("ward", "categorical"), Learn("stay", "integer"), Learn("cost", "real"), Learn("born", "date"),
+        Learn("seen", "timestamp"), Boolean("smokes", missing=True),
+    ])  # fmt: skip
+    served = [
+        "ols stay ~ ward == 'a'", "ols stay ~ C(ward, Treatment('a')) + seen", "logistic ward ~ stay",
+        "ols stay ~ C(cost > 3) * born + cost", "logistic smokes ~ hour(seen)",
+        "ols cost ~ C(stay, Treatment(40))", "mean cost by ward", "logistic stay ~ cost",
+    ]  # fmt: skip
+    assert len(checked_purposes(served, schema)) == len(served)
+    for text, words in (
+        ("ols stay ~ log(ward)", "ward is not a number"), ("ols stay ~ cost | ward", "ward is not true or false"),
+        ("ols stay ~ ward > 'a'", "ward has no order"), ("ols stay ~ C(cost)", "a category for every value of 'cost'"),
+        ("logistic born ~ cost", "other values than 0 and 1"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=words):
+            checked_purposes([text], schema)
+
+
+def test_an_analysis_in_words_has_groups_by_a_part_of_a_time() -> None:
+    release = one_of_each_kind()
+    found = analyze(release, "mean whole by weekday(born)", 2, seed=1)
+    assert found.names[0].startswith("mean(whole) | weekday(born) = ")
+
+
+def test_a_part_without_its_column_makes_groups() -> None:
+    """Frames of a release have the part as a column of categories in the order of the week."""
+    frame = pd.DataFrame(
+        {"born": [datetime(2020, 1, 6 + i % 7) for i in range(210)], "x": [0, 1, 2] * 70}
+    )
+    schema = Schema([Weekday("weekday", "born"), Integer("x", 0, 2)])
+    release = release_of(frame, schema, [("weekday", "x")])
+    assert checked_purposes(["mean x by weekday(born)", "ols x ~ C(weekday)"], schema)
+    found = analyze(release, "mean x by weekday(born)", 2, seed=1)
+    assert found.names[0] == "mean(x) | weekday = Monday"
 
 
 def test_an_ordinal_column_has_no_mean_before_anything_is_spent(
@@ -534,10 +613,44 @@ def test_an_ordinal_column_has_no_mean_before_anything_is_spent(
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["price", "correlation price", "effect of sold", "mode price", "correlation price, price", "mean price by price",
-     "effect of sold on sold", "effect of sold on price given sold"],
+    ("text", "wrong", "remedy"),
+    [
+        ("correlation price, price", "names 'price' twice", "each column once"),
+        ("mean price by price", "names 'price' twice", "each column once"),
+        ("mean price by type, type", "names 'type' twice", "each column once"),
+        ("effect of sold on sold", "names 'sold' twice", "each column once"),
+        ("effect of sold on price given sold", "names 'sold' twice", "each column once"),
+        ("mean price by type where sold=1 within 2", "purposes have none", '"mean price by type, sold"'),
+        ("mean price where sold by=a", "purposes have none", '"mean price by sold by"'),
+        ("count by type if sold=1", "purposes have none", 'Leave "if sold=1" out, and name its column'),
+        ("ols price ~ area where sold=1", "purposes have none", "by --where"),
+        ("share type = flat by sold", "share type covers every value", '"share type by sold"'),
+        ("share area > 65", "share area covers every value", '"ols area > 65 ~ 1"'),
+        ("mean price for type", "has 'for' before its groups", '"mean price by type"'),
+        ("mean price within two", "the width 'two', which is not a number", '"mean price within 0.1"'),
+        ("ols price ~ area within 5 %", "the width '5 %'", '"ols price ~ area within 0.1"'),
+        ("correlation price area", "a comma is missing between 'price' and 'area'", '"price, area"'),
+        ("count by type;sold", "a comma is missing between 'type' and 'sold'", '"type, sold"'),
+        ("mean price type", "'by' is missing between 'price' and 'type'", '"price by type"'),
+    ],
 )  # fmt: skip
+def test_words_near_to_a_purpose_are_refused_with_the_purpose(
+    text: str, wrong: str, remedy: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        Purpose.of(text, DOMAIN)
+    assert wrong in caught.value.message
+    assert remedy in (caught.value.remedy or "")
+
+
+def test_names_of_columns_may_have_the_words_of_other_errors() -> None:
+    domain = Domain.of({"pay for work": 4, "rise if any": 3, "hours within two": 2, "a=b": 2})
+    for text in ("mean pay for work by rise if any", "count by hours within two", "share a=b"):
+        assert Purpose.of(text, domain).columns
+    assert Purpose.of("ols price ~ type == 'flat if any'", DOMAIN).columns == ("price", "type")
+
+
+@pytest.mark.parametrize("text", ["price", "correlation price", "effect of sold", "mode price"])
 def test_what_is_not_understood_is_refused_with_examples(text: str) -> None:
     with pytest.raises(InputError, match="is not understood") as caught:
         Purpose.of(text, DOMAIN)

@@ -11,6 +11,7 @@ from typing import ClassVar
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.formula import columns_in, expand, gives_truth, parse, quoting_hint, time_part
+from margrave.purpose_words import check_once, check_separated, check_words, unclear
 from margrave.schema.categorical import Ordinal
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Timestamp
@@ -83,7 +84,8 @@ class Purpose:
         kind, _, rest = words.partition(" ")
         kind = kind.lower()
         if not rest:
-            raise _unclear(text)
+            raise unclear(text)
+        check_words(words, domain)
         outcome, others, cliques, at = "", list[Attribute](), list[Clique](), 0.5
         if kind in ("ols", "logistic"):
             outcome, cliques = _regression(rest, domain)
@@ -105,7 +107,7 @@ class Purpose:
         smaller = (c for clique in cliques for c in _at_most(clique, cls.max_ways))
         named = tuple(dict.fromkeys(domain.clique(c) for c in smaller))
         if not named:
-            raise _unclear(text)
+            raise unclear(text)
         return cls(" ".join(text.split()), kind, outcome, named, width, at)
 
     @property
@@ -332,11 +334,10 @@ def _effect(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Cliqu
     """Return the outcome of "of T on Y given X, Z", and its triples: (T, Y, X) for each X."""
     found = re.fullmatch(r"of (.+) on (.+?)(?: given (.+))?", rest)
     if found is None:
-        raise _unclear(text)
+        raise unclear(text)
     treatment, outcome = (_column(found[i].strip(), domain) for i in (1, 2))
     given = _columns(found[3], domain, text) if found[3] else []
-    if len({domain.index(a) for a in (treatment, outcome, *given)}) < 2 + len(given):
-        raise _unclear(text, domain)
+    check_once((treatment, outcome, *given), text)
     return outcome, [(treatment, outcome, a) for a in given] or [(treatment, outcome)]
 
 
@@ -347,17 +348,16 @@ def _grouped(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Attr
         if outcome in domain or time_part(outcome) is not None:
             outcome = _column(outcome, domain)
             listed = _columns(groups, domain, text) if groups else []
-            if outcome in listed:
-                raise _unclear(text, domain)
+            check_once((outcome, *listed), text)
             return outcome, listed
+    check_separated(pieces[0], domain, " by ")
     domain.index(pieces[0].strip())
-    raise _unclear(text, domain)
+    raise unclear(text, domain)
 
 
 def _columns(listed: str, domain: Domain, text: str) -> list[Attribute]:
     names = [_column(name.strip(), domain) for name in re.split(r",| and ", listed)]
-    if len(set(names)) < len(names):
-        raise _unclear(text, domain)
+    check_once(names, text)
     return names
 
 
@@ -365,6 +365,8 @@ def _column(name: str, domain: Domain) -> Attribute:
     """Return the column of a name, or of a function of a column such as hour(pickup)."""
     call = None if name in domain else time_part(name)
     if call is None:
+        if name not in domain:
+            check_separated(name, domain, ", ")
         return domain.attributes[domain.index(name)]
     if call in domain.functions:
         return domain.functions[call]
@@ -380,14 +382,3 @@ def _column(name: str, domain: Domain) -> Attribute:
 
 def _at_most(clique: Clique, ways: int) -> list[Clique]:
     return [clique] if len(clique) <= ways else list(combinations(clique, ways))
-
-
-def _unclear(text: str, domain: Domain | None = None) -> InputError:
-    columns = "" if domain is None else f" The columns are: {', '.join(domain.attributes)}."
-    return InputError(
-        f"The purpose {text[:80]!r} is not understood.",
-        remedy='Write "mean price by type" (or total, median, share), "quantile price 0.9", "count by type, area",'
-        ' "correlation price, area", "ols price ~ area + C(type)", "logistic sold ~ price" or "effect of drug on'
-        ' outcome given age"; with'
-        f' "within 0.1" at its end for a width.{columns}',
-    )

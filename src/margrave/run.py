@@ -30,7 +30,7 @@ from margrave.privacy import Private, Score, protect
 from margrave.privacy.copies import check_vouched
 from margrave.progress import reporting
 from margrave.provenance import Provenance
-from margrave.purposes import check_not_person, purposes_of
+from margrave.purpose_analyses import checked_purposes
 from margrave.release import Release
 from margrave.release.sampling import check_seed
 from margrave.release.stamp import stamped
@@ -120,8 +120,7 @@ class Run:
             )
         domain = self.schema.domain
         default = AIM if self.purposes else default_mechanism(domain)
-        check_not_person(self.purposes, self.schema.person)
-        purposes_of(self.purposes, domain, self.schema.kinds)
+        checked_purposes(self.purposes, self.schema)
         made = serving(mechanism_of(self.mechanism, default), self.purposes, domain)
         self._set("mechanism", made)
         self._set("vouched", check_vouched(self.vouched))

@@ -199,6 +199,7 @@ OPTIONS = (
     Wrong(f"{ASK} --fit grafical", 2, "'grafical'", "Did you mean 'graphical'?"),
     Wrong(f"{ASK} --workload all3way", 2, "'all3way'", "Did you mean 'all-3way'?"),
     Wrong(f"{ASK} --workload skewd", 2, "'skewd'", "Did you mean 'skewed'?"),
+    Wrong(f"{ASK} --workload all-three-way", 2, "'all-three-way'", "Did you mean 'all-3way'?"),
     Wrong(f"{ASK} --workload aroud:age", 2, "'aroud:age'", "'around:age'?"),
     Wrong(f"{ASK} --workload age,sexx", 2, "'sexx'", "Did you mean 'sex'?"),
     Wrong(f"{ASK} -m aim --as-published=Nobody", 2, "'Nobody'", "Its forms"),
@@ -216,6 +217,13 @@ OPTIONS = (
     Wrong(f"{ASK} --for 'men pay'", 2, "'men pay'", 'Write "mean'),
     Wrong(f"{ASK} --for 'mean sex'", 2, "'sex' has categories", "share sex"),
     Wrong(f"{ASK} --for 'ols pay ~ agee'", 2, "'agee'", "Did you mean 'age'?"),
+    Wrong(f"{ASK} --for 'ols pay ~ age + pay'", 2, "pay is the outcome and stands", "Leave it out"),
+    Wrong(f"{ASK} --for 'ols pay ~ age | sex'", 2, "sex is not true or false", "a comparison"),
+    Wrong(f"{ASK} --for 'ols pay ~ log(sex)'", 2, "sex is not a number", "write C(sex)"),
+    Wrong(f"{ASK} --for 'ols pay ~ (sex > 3)'", 2, "sex has no value 3", "Its values: f, m"),
+    Wrong(
+        f"""{ASK} --for "ols pay ~ sex == 'g'" """, 2, "sex has no value 'g'", "Its values: f, m"
+    ),
     Wrong(f"{ASK} --for 'ols pay ~ age +'", 2, "character 12", "Write one such as"),
     Wrong(f"{ASK} --ledger no.db --dataset d", 8, "no.db", "ledger init"),
     Wrong(f"{ASK} --ledger books.db", 2, "which data set", "--dataset ID"),
@@ -242,6 +250,11 @@ OPTIONS = (
     Wrong("sample r.margrave -n -5 -o o.csv", 2, "-5 rows", "at least 0"),
     Wrong("report visits.csv -o o.html", 7, "visits.csv is not a release", ".margrave"),
     Wrong("analyze ols r.margrave 'pay ~ wages'", 2, "'wages'", "Did you mean 'age'?"),
+    Wrong(
+        "analyze ols r.margrave 'pay ~ age + pay'", 2, "pay is the outcome", "Leave it out there"
+    ),
+    Wrong("analyze logistic r.margrave 'sex ~ C(sex)'", 2, "sex is the outcome", "Leave it out"),
+    Wrong("analyze ols r.margrave 'log(pay) ~ pay'", 2, "pay is the outcome", "Leave it out there"),
     Wrong("analyze ols r.margrave pay ~ age", 2, "(~ age)", "in quotes"),
     Wrong("sample r.margrave -o no/o.csv", 2, "The folder no", "Make it first"),
     Wrong("sample r.margrave -o visits.csv", 2, "visits.csv exists", "--overwrite"),
@@ -255,6 +268,18 @@ OPTIONS = (
     Wrong("sample r.margrave --where age=150.. -o o.csv", 2, "'age' lies outside", "from 0 to 99"),
     Wrong("sample r.margrave --where age= -o o.csv", 2, "'age'", "from 0 to 99"),
     Wrong("sample r.margrave --where agee=3 -o o.csv", 2, "'agee'", "Did you mean 'age'?"),
+    Wrong(
+        "sample r.margrave --where 'sex=f, age=30..40' -o o.csv",
+        2,
+        "has 2 conditions in one",
+        '--where "sex=f" --where "age=30..40"',
+    ),
+    Wrong(
+        "analyze mean r.margrave pay --where 'age=30..40 and sex=f'",
+        2,
+        "has 2 conditions in one",
+        '--where "age=30..40" --where "sex=f"',
+    ),
     Wrong("sample r.margrave --where 'age>3' -o o.csv", 2, "'age>3'", "Write COLUMN=VALUE"),
     Wrong("sample r.margrave --where age=50..20 -o o.csv", 2, "'age'", "Exchange"),
     Wrong("sample r.margrave --outptu o.csv", 2, "--outptu", "Did you mean '--output'?"),
@@ -269,6 +294,9 @@ OPTIONS = (
     Wrong("evaluate visits.csv r.margrave --target age", 2, "--target", "Give both"),
     Wrong("evaluate visits.csv r.margrave --regression", 2, "--regression", "Give --target"),
     Wrong("evaluate visits.csv r.margrave -n 0", 2, "--rows is 0", "at least 1"),
+    Wrong(
+        "numbers r.margrave --columns 'age;pay'", 2, "'age;pay': a comma is missing", '"age, pay"'
+    ),
     Wrong("numbers r.margrave --columns ,", 2, "names no column", "Name at least one"),
     Wrong("numbers r.margrave --by sex --columns sex", 2, "besides 'sex'", "Name at least one"),
     Wrong(

@@ -199,7 +199,7 @@ def test_a_wrong_name_is_refused_before_data_sets_are_drawn(
             [*ols, "--test", "C(sex)[T.x]"],
             "There is no estimate 'C(sex)[T.x]'. Did you mean 'C(sex)[T.",
         ),
-        ([*ols, "--test", "C(sexx)"], "Did you mean 'C(sex)[T."),
+        ([*ols, "--test", "C(sexx)"], "Did you mean 'C(sex)'?"),
         ([*ols, "--contrast", "x", "Intercept"], "There is no estimate 'x'. They are: Intercept, "),
         ([*by, "--test", "mean(x) | sex = n"], "Did you mean 'mean(x) | sex = "),
         (["several", "r.margrave", "mean x --test mean(y)"], "Did you mean 'mean(x)'?"),
@@ -265,10 +265,9 @@ def test_notes_of_several_analyses_are_printed_once(capsys: pytest.CaptureFixtur
 
 
 def test_names_of_numbers_and_of_references_pass() -> None:
-    schema = Schema(
-        [Categorical("ward", ["a", "b"]), Integer("visits", 0, 9), Integer("k", 1, 9, bins=2)]
-    )
-    ols = OLS("visits ~ C(ward) * k + C(visits) + pd.cut(k, [0, 4, 9])")
+    numbers = [Integer("visits", 0, 9), Integer("k", 1, 9, bins=2), Integer("stay", 0, 9)]
+    schema = Schema([Categorical("ward", ["a", "b"]), *numbers])
+    ols = OLS("stay ~ C(ward) * k + C(visits) + pd.cut(k, [0, 4, 9])")
     check_names(schema, ols, ["C(ward)[T.a]", "C(ward)", "C(ward)[T.b]:k", "C(visits)[T.77]"])
     check_names(schema, By(Mean("visits"), "k"), ["mean(visits) | k = 9"])
     check_names(schema, OLS("visits ~ nothing"), ["any name"])  # the analysis itself is refused
@@ -276,6 +275,24 @@ def test_names_of_numbers_and_of_references_pass() -> None:
         check_names(schema, ols, ["kk"])
     with pytest.raises(InputError, match=r"no estimate 'C\(ward\)'"):
         check_names(schema, ols, [], ["C(ward)", "C(ward)[T.a]"])
+
+
+def test_a_wrong_name_has_the_terms_as_hints_and_says_that_a_level_is_the_reference() -> None:
+    schema = Schema([Categorical("ward", ["a", "b"]), Integer("stay", 0, 9)])
+    every = (
+        "They are: Intercept, C(ward)[T.b], C(ward)[T.a], without the commonest level of C(ward)."
+    )
+    for tests, contrasts, remedy in (
+        (
+            ["C(wards)"],
+            [],
+            f"Did you mean 'C(ward)'? {every} A term stands for all of its coefficients: C(ward).",
+        ),
+        ([], ["C(ward)", "Intercept"], every),
+    ):
+        with pytest.raises(InputError) as caught:
+            check_names(schema, OLS("stay ~ C(ward)"), tests, contrasts)
+        assert str(caught.value.remedy).endswith(remedy)
 
 
 def test_several_analyses_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

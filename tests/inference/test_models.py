@@ -545,7 +545,7 @@ def test_a_reference_with_quotes_of_its_own_names_a_term() -> None:
 
 
 def test_terms_that_do_not_fit_the_columns_are_found_first(frame: pd.DataFrame) -> None:
-    empty = frame.iloc[:0]
+    empty = frame.assign(k=frame.x).iloc[:0]
     for right, words in [
         ("np.log(group)", "group is not a number"),
         ("C(group, Treatment('z'))", "has no value 'z'. Its values: b, a, never"),
@@ -555,8 +555,8 @@ def test_terms_that_do_not_fit_the_columns_are_found_first(frame: pd.DataFrame) 
             "C(group, Treatment('Never'))",
             r"has no value 'Never'. Did you mean 'never'\? Its values: b, a, never",
         ),
-        ("C(x & answer)", "answer is not true or false"),
-        ("(x == 'a')", "x does not hold texts"),
+        ("C(k & group)", "group is not true or false"),
+        ("(k == 'a')", "k does not hold texts"),
         ("C(day > 'soon')", "day holds dates"),
     ]:
         for model in (OLS(f"x ~ {right}"), Logistic(f"answer ~ {right}")):
@@ -567,15 +567,16 @@ def test_terms_that_do_not_fit_the_columns_are_found_first(frame: pd.DataFrame) 
 def test_a_function_that_is_infinite_somewhere_is_an_error_of_that_data_set(
     frame: pd.DataFrame,
 ) -> None:
+    frame = frame.assign(y=frame.x)
     given = frame.assign(x=np.where(frame.index == 3, 0.0, frame.x.abs()))
     with pytest.raises(
         ValueError, match=r"np.log\(x\) is infinite for a record: use a function that is finite"
     ):
-        OLS("x ~ np.log(x)")(given)
+        OLS("y ~ np.log(x)")(given)
     negative = frame.assign(x=np.where(frame.index < 9, -1.0, frame.x.abs() + 1.0))
     kept = negative[(negative.index >= 9)]
-    assert OLS("x ~ np.log(x)")(negative).estimates == pytest.approx(
-        OLS("x ~ np.log(x)")(kept).estimates
+    assert OLS("y ~ np.log(x)")(negative).estimates == pytest.approx(
+        OLS("y ~ np.log(x)")(kept).estimates
     )
 
 
@@ -608,3 +609,21 @@ def test_an_outcome_of_several_categories_is_compared_one_at_a_time() -> None:
     frame = pd.DataFrame({"ward": pd.Categorical(["a", "b", "c"]), "x": [1.0, 2.0, 3.0]})
     with pytest.raises(InputError, match=r"Compare one of its values .* Logistic\(.*ward == 'a' ~"):
         OLS("ward ~ x")(frame)
+
+
+def test_an_outcome_does_not_explain_itself(frame: pd.DataFrame) -> None:
+    frame = frame.assign(y=frame.x + 1.0)
+    for formula in (
+        "x ~ y + x",
+        "x ~ C(x > 2)",
+        "np.log(x) ~ x",
+        "x > 2 ~ bs(x, df=4)",
+        "x - y ~ x + y",
+    ):
+        for model in (OLS(formula), Logistic(formula)):
+            with pytest.raises(
+                InputError, match=r"on the right side too. Leave (it|them) out there"
+            ):
+                model.check(frame.iloc[:0])
+    for formula in ("x - y ~ x", "hour(day) ~ weekday(day)", "x ~ y + x - x"):
+        OLS(formula).check(frame.iloc[:0])

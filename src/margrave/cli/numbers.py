@@ -12,6 +12,7 @@ from margrave._card import counted, listed
 from margrave.cli.options import echo_json, json_option, release_size_option
 from margrave.cli.output import console, escape
 from margrave.errors import InputError, ReleaseError
+from margrave.purpose_words import check_separated
 from margrave.ratios import figure, percent
 from margrave.release import ColumnNumber, Release
 from margrave.release.beyond_bounds import (
@@ -74,6 +75,9 @@ def numbers_command(
             f"--columns names no column{other}.",
             remedy="Name at least one, or leave --columns out.",
         )
+    for name in names or ():
+        if name not in release.schema.domain:
+            check_separated(name, release.schema.domain, ", ")
     wanted = (
         release.schema.domain.attributes if names is None else release.schema.domain.clique(names)
     )

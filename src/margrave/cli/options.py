@@ -271,12 +271,27 @@ def parse_workload(text: str | None, domain: Domain) -> Workload:
         )
     families = (f"all-{k}way" for k in range(1, len(domain) + 1))
     around = (f"around:{column}" for column in domain.attributes)
-    alike = did_you_mean(unknown, (*domain.attributes, *families, "skewed", *around))
+    alike = did_you_mean(
+        _ways_in_digits(unknown), (*domain.attributes, *families, "skewed", *around)
+    )
     raise InputError(
         f"--workload names {unknown[:60]!r}, which is not a column, a file or a family of workloads.",
         remedy=f"{alike}The families are all-3way (or another number), around:COLUMN and skewed. The columns are:"
         f" {', '.join(domain.attributes)}.",
     )
+
+
+def _ways_in_digits(text: str) -> str:
+    """Return the family of a text such as "all-three-way" or "all 3 ways" as margrave writes it; any other text.
+
+    >>> _ways_in_digits("all-three-way"), _ways_in_digits("3-way"), _ways_in_digits("skewd")
+    ('all-3way', 'all-3way', 'skewd')
+    """
+    words = ("one", "two", "three", "four", "five", "six")
+    found = re.fullmatch(rf"(?:all)?[-_ ]*(\d+|{'|'.join(words)})[-_ ]*ways?", text.lower())
+    if found is None:
+        return text
+    return f"all-{words.index(found[1]) + 1 if found[1] in words else found[1]}way"
 
 
 def _check_ways(text: str, k: int, domain: Domain) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 from margrave._card import listed_within
 from margrave.errors import InputError, did_you_mean, other_column
 from margrave.release.conditions import check_not_label, codes_of, range_form
-from margrave.schema import Schema
+from margrave.schema import Learn, Schema
 from margrave.schema.categorical import NO, TRUTHS, YES
 from margrave.schema.column import abbreviate
 from margrave.types import FloatArray
@@ -125,6 +125,8 @@ def check_in_schema(schema: Schema | None, column: pd.Series, name: str, value: 
         return
     check_not_label(schema, name, value)
     own = schema.column(name)
+    if isinstance(own, Learn):
+        return
     remedy = f"It has {abbreviate(own.labels())}."
     if value is None:
         if not own.missing:
@@ -150,6 +152,11 @@ def levels_of(column: pd.Series) -> list[Any] | None:
         return list(column.cat.categories)
     text = pd.api.types.is_string_dtype(column.dtype) or column.dtype == np.dtype(object)
     return sorted(column.dropna().unique(), key=str) if text and not is_number(column) else None
+
+
+def has_open_levels(column: pd.Series) -> bool:
+    """Return whether a column has no rows, and texts of which no list is known: a column to learn."""
+    return not len(column) and column.dtype == np.dtype(object)
 
 
 def is_truth(column: pd.Series) -> bool:

@@ -17,7 +17,7 @@ from margrave.errors import InputError
 from margrave.formula import Functions
 from margrave.release.conditional import Conditional
 from margrave.release.draws import Draws
-from margrave.schema import Boolean, Categorical, Coded, Integer, Ordinal, Schema
+from margrave.schema import Boolean, Categorical, Coded, Hour, Integer, Ordinal, Schema, Weekday
 
 Progress = Callable[[str, float], None]
 
@@ -167,13 +167,14 @@ class Frames:
     def of_schema(schema: Schema, commonest: Mapping[str, str] | None = None) -> Frames:
         """Return a conversion with the schema's levels in their order."""
         levels = {}
-        for column in (c for c in schema.columns if isinstance(c, Categorical | Ordinal)):
-            labels = column.labels()
-            texts = tuple(labels[:-1] if column.missing else labels)
-            levels[column.name] = (texts, isinstance(column, Ordinal))
+        for column in schema.columns:
+            if isinstance(column, Categorical | Ordinal | Hour | Weekday):
+                labels = column.labels()
+                texts = tuple(labels[:-1] if column.missing else labels)
+                levels[column.name] = (texts, not isinstance(column, Categorical))
         nullable = frozenset(c.name for c in schema.columns if c.missing)
         truths = frozenset(c.name for c in schema.columns if isinstance(c, Boolean))
-        functions = schema.domain.functions
+        functions = {f: p for f, p in schema.domain.functions.items() if f[1] in schema.domain}
         return Frames(levels, nullable, commonest or {}, functions, truths, _whole_numbers(schema))
 
     @staticmethod

@@ -350,7 +350,7 @@ class By(Estimand):
 
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """Raise `InputError` unless the model fits, and the groups' column has few values."""
-        group_kinds = ("categorical", "ordinal", "boolean", "integer", "coded")
+        group_kinds = ("categorical", "ordinal", "boolean", "integer", "coded", "hour", "weekday")
         self.model.check(frame, schema)
         group_column(frame, self.column)
         if schema is None or self.column not in frame:

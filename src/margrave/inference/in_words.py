@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
 from margrave.errors import InputError
+from margrave.formula import Call, ColumnName, written
+from margrave.inference.columns import SCHEMA
+from margrave.inference.datasets import Frames
 from margrave.inference.estimands import By, Correlation, Mean, Quantile, Total
 from margrave.inference.fitted import Estimand
+from margrave.inference.names import made_up
 from margrave.inference.regression import OLS, Logistic
 from margrave.purposes import Purpose, check_not_person
 from margrave.schema import Schema
@@ -39,10 +49,77 @@ def analysis_of(fit: Any, source: Any) -> Any:
             remedy='Give an estimand, such as Mean("stay").',
         )
     check_not_person([fit], schema.person)
-    return _estimand(Purpose.of(fit, schema.domain))
+    purpose = Purpose.of(fit, schema.domain)
+    found = _estimands(purpose, schema)
+    if len(found) == 1:
+        return found[0]
+    raise InputError(
+        f"The purpose {purpose.text[:80]!r} does not name one analysis.",
+        remedy='Give an estimand: Proportion("sex", "F"), Count("sex", "F"), By(Mean("stay"), "ward") or another of'
+        " margrave.inference.",
+    )
 
 
-def _estimand(purpose: Purpose) -> Estimand:
+def check_analyses(purposes: Iterable[Purpose], schema: Schema) -> None:
+    """Raise `InputError` if the columns of a schema do not fit the analyses of a purpose. Reads no rows.
+
+    The analyses run on made-up records of the schema, unless it has columns to learn.
+    """
+    empty, made = empty_frame(schema), None if schema.to_learn else made_up(schema)
+    for purpose in purposes:
+        try:
+            for fit in _estimands(purpose, schema):
+                # the numbers of a release have groups that no analysis has: bins of a column
+                model = fit.model if isinstance(fit, By) else fit
+                model.check(empty, schema)
+                if made is not None:
+                    _try(model, made)
+        except InputError as error:
+            raise InputError(
+                f"The purpose {purpose.text[:80]!r} cannot be analyzed. {error.message}",
+                remedy=error.remedy,
+            ) from None
+
+
+def _try(fit: Any, frame: pd.DataFrame) -> None:
+    """Raise the `InputError` of an analysis; any other failure depends on the values of made-up records."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            fit(frame.copy())
+        except InputError:
+            raise
+        except Exception:
+            return
+
+
+def empty_frame(schema: Schema) -> pd.DataFrame:
+    """Return a frame without rows, whose columns have the kinds and the levels of a schema's output.
+
+    A column of categories to learn holds texts: its levels are not known.
+    """
+    names = [c.name for c in schema.output_columns]
+    unknown = {c.name for c in schema.to_learn if not c.is_number}
+    known = [pa.field(c.name, c.type) for c in schema.output_columns if c.name not in unknown]
+    declared = Frames.of_schema(schema).of(pa.schema(known).empty_table())
+    texts = pd.DataFrame({n: pd.Series(dtype=object) for n in unknown}, index=declared.index)
+    frame = pd.concat([declared, texts], axis=1)[names]
+    frame.attrs[SCHEMA] = schema
+    return frame
+
+
+def _names_of_groups(purpose: Purpose, schema: Schema) -> list[str]:
+    """Return the columns of groups as an analysis names them: a part by its function, ``hour(pickup)``."""
+    calls = {
+        part: written(Call(function, (ColumnName(column),)))
+        for (function, column), part in schema.domain.functions.items()
+        if column in schema.domain
+    }
+    return [calls.get(a, a) for a in purpose.groups]
+
+
+def _estimands(purpose: Purpose, schema: Schema) -> list[Estimand]:
+    """Return the analyses of a purpose: one for each column of groups, and each pair of a correlation."""
     of_column: dict[str, Any] = {
         "mean": Mean,
         "total": Total,
@@ -50,17 +127,12 @@ def _estimand(purpose: Purpose) -> Estimand:
     }
     outcome = purpose.outcome
     if purpose.kind == "ols":
-        return OLS(purpose.rest)
+        return [OLS(purpose.rest)]
     if purpose.kind == "logistic":
-        return Logistic(purpose.rest)
-    others = [a for a in purpose.columns if a != outcome]
-    if purpose.kind == "correlation" and len(others) == 1:
-        return Correlation(outcome, others[0])
-    if purpose.kind in of_column and len(others) < 2:
-        model: Any = of_column[purpose.kind](outcome)
-        return By(model, others[0]) if others else model
-    raise InputError(
-        f"The purpose {purpose.text[:80]!r} does not name one analysis.",
-        remedy='Give an estimand: Proportion("sex", "F"), Count("sex", "F"), By(Mean("stay"), "ward") or another of'
-        " margrave.inference.",
-    )
+        return [Logistic(purpose.rest)]
+    if purpose.kind == "correlation":
+        return [Correlation(outcome, a) for a in purpose.columns if a != outcome]
+    if purpose.kind not in of_column:
+        return []
+    model: Any = of_column[purpose.kind](outcome)
+    return [By(model, a) for a in _names_of_groups(purpose, schema)] or [model]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -52,31 +53,47 @@ def check_names(
     """
     if not tests and not contrasts:
         return
-    frame, known = _made_up(schema), list[str]()
+    frame, found_names = made_up(schema), list[tuple[str, ...]]()
     for end in (0, -1):  # a category that is the reference has no coefficient
         levels = {str(c): v.cat.categories for c, v in frame.items() if _has_categories(v)}
         frame.attrs[COMMONEST] = {c: found[end] for c, found in levels.items() if len(found)}
         fitted = try_fit(fit, lambda: frame)
-        known += [] if fitted is None else fitted.names
-    known = list(dict.fromkeys(known))
-    terms = {term_of(n) for n in known}
+        found_names.append(() if fitted is None else fitted.names)
+    known = list(dict.fromkeys(chain(*found_names)))
+    terms = dict.fromkeys(map(term_of, known))
+    open_terms = dict.fromkeys(
+        term_of(n) for n in known if not all(n in names for names in found_names)
+    )
     for name in (*tests, *contrasts) if known else ():
         own = spelled(name)
         if own not in known and own not in terms and not _of_numbers(own, terms, frame):
-            raise no_estimate(name, known)
+            raise no_estimate(name, known, terms if name in tests else (), open_terms)
     for name in contrasts:
         if spelled(name) in terms and spelled(name) not in known:
-            raise no_estimate(name, known)
+            raise no_estimate(name, known, (), open_terms)
 
 
-def no_estimate(name: str, known: Iterable[str]) -> InputError:
-    """Return the error of a name that is not an estimate's."""
+def no_estimate(
+    name: str, known: Iterable[str], terms: Iterable[str] = (), open_terms: Iterable[str] = ()
+) -> InputError:
+    """Return the error of a name that is not an estimate's.
+
+    Args:
+        name: The name.
+        known: The names of estimates.
+        terms: The terms that may stand for all of their coefficients.
+        open_terms: The terms of which one level, not known yet, is the reference.
+    """
     known = list(known)
-    hint = did_you_mean(name, known)
+    groups, unknown = [t for t in terms if t not in known], list(open_terms)
+    hint = did_you_mean(name, [*known, *groups])
     if term_of(name) != name and term_of(name) in map(term_of, known):
         hint += "A reference level has none: the coefficients of the other levels are differences from it. "
+    less = f", without the commonest level of {' and of '.join(unknown)}" if unknown else ""
+    more = f" A term stands for all of its coefficients: {', '.join(groups)}." if groups else ""
     return InputError(
-        f"There is no estimate {name!r}.", remedy=f"{hint}They are: {', '.join(known)}."
+        f"There is no estimate {name!r}.",
+        remedy=f"{hint}They are: {', '.join(known)}{less}.{more}",
     )
 
 
@@ -107,12 +124,12 @@ def _has_categories(values: pd.Series) -> bool:
     return isinstance(values.dtype, pd.CategoricalDtype)
 
 
-def _made_up(schema: Schema) -> pd.DataFrame:
+def made_up(schema: Schema) -> pd.DataFrame:
     """Return records whose columns take all codes equally often, independent of each other."""
     rows, rng = 2_000, np.random.default_rng(0)
     domain = schema.domain
     codes = {a: rng.permutation(np.arange(rows) % domain.size(a)) for a in domain}
     frames = Frames.of_schema(schema)
-    frame = frames.of(schema.decode(Codes.of(domain, codes), rng=rng))
+    frame = frames.of(schema.decode(Codes.of(domain, codes), rng=rng, as_numbers=True))
     frame.attrs |= {FUNCTIONS: dict(frames.functions), TRUTHS: tuple(frames.truths)}
     return frame

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from margrave._card import counted
+from margrave._card import counted, listed
 from margrave.errors import InputError
 from margrave.formula import (
     Call,
@@ -28,9 +28,11 @@ from margrave.formula import (
     parse,
     written,
 )
+from margrave.formula.functions import PARTS
 from margrave.inference.columns import (
     check_in_schema,
     check_not_person_id,
+    has_open_levels,
     ignored_in,
     is_number,
     is_truth,
@@ -53,7 +55,7 @@ from margrave.inference.fitted import Basis, Fitted, estimable, selected
 from margrave.inference.regression_terms import Levels, needed_by, terms_of
 from margrave.inference.subset import SubsetEstimand
 from margrave.release.conditions import check_not_label
-from margrave.schema import Schema
+from margrave.schema import Coded, Column, Schema
 from margrave.types import Clique, FloatArray
 
 
@@ -109,6 +111,10 @@ class _Regression(SubsetEstimand):
         alone, independent = estimable(x)
         if not alone.any():
             _check_splines(tree.right)
+            raise InputError(
+                f"No coefficient of {tree} is determined: its terms have one value, or add up to each other.",
+                remedy="Leave out terms that are the same for every record.",
+            )
         fitted = self._fit(y, x[:, independent], selected(names, independent))
         fitted = fitted.only(alone[independent])
         stated = references(tree.right, frame, fitted.names, self.levels)
@@ -218,8 +224,12 @@ class Logistic(_Regression):
         if schema is not None and isinstance(left, ColumnName) and left.name in schema.domain:
             check_not_label(schema, left.name, self.success)
         super().check(frame, schema)
-        if self.success is not None and isinstance(left, ColumnName):
+        if not isinstance(left, ColumnName):
+            return
+        if self.success is not None:
             check_in_schema(schema, frame[left.name], left.name, self.success)
+        elif schema is not None and not _is_binary(schema.column(left.name)):
+            raise _not_binary(left.name)
 
     def _outcome(self, frame: pd.DataFrame, left: Node) -> pd.Series:
         if isinstance(left, ColumnName):
@@ -241,17 +251,16 @@ class Logistic(_Regression):
             return column == value_of(column, name, self.success)
         levels = levels_of(column)
         if levels is not None:
-            if len(levels) != 2:
+            if len(levels) != 2 and not has_open_levels(column):
+                value = label_of(levels[0]) if levels else ""
                 raise InputError(
                     f"Column {name!r} has {counted(len(levels), 'value')}, and a logistic regression needs two.",
-                    remedy=f"Name the one that counts as 1 (success) among: {some(levels)}.",
+                    remedy=f"Name the one that counts as 1 (success) among: {some(levels)}. Or compare:"
+                    f' "{written(ColumnName(name))} == {value!r} ~ ...".',
                 )
-            return column == levels[1]
+            return column.isin(levels[1:])
         if not (is_number(column) and column.dropna().isin([0, 1]).all()):
-            raise InputError(
-                f"Column {name!r} holds other values than 0 and 1.",
-                remedy="Name the value that counts as 1 (success), or write a comparison.",
-            )
+            raise _not_binary(name)
         return column == 1
 
     def _fit(self, y: FloatArray, x: FloatArray, names: tuple[str, ...]) -> Fitted:
@@ -282,11 +291,41 @@ class Logistic(_Regression):
         return replace(found, terms=terms)
 
 
+def _check_outcome(tree: Formula) -> None:
+    """Raise `InputError` if the right side has all columns of the outcome; parts of times are columns of their own."""
+    columns = {*columns_in(tree.left), *columns_in(tree.right)}
+    parts = {(part, c): f"{part}({c})" for part in PARTS for c in columns}
+    factors = [node for term in expand(tree.right)[1] for node in term.values()]
+    right = {c for node in factors for c in columns_in(node, functions=parts)}
+    outcome = columns_in(tree.left, functions=parts)
+    if outcome and right.issuperset(outcome):
+        verbs, them = (("is", "stands"), "it") if len(outcome) == 1 else (("are", "stand"), "them")
+        raise InputError(
+            f"{listed(outcome)} {verbs[0]} the outcome and {verbs[1]} on the right side too.",
+            remedy=f"Leave {them} out there.",
+        )
+
+
+def _is_binary(column: Column) -> bool:
+    """Return False if the schema gives a column of numbers other values than 0 and 1."""
+    low, high = getattr(column, "low", None), getattr(column, "high", None)
+    if isinstance(column, Coded):
+        low, high = 0, column.codes - 1
+    return (low is None or low >= 0) and (high is None or high <= 1)
+
+
+def _not_binary(name: str) -> InputError:
+    return InputError(
+        f"Column {name!r} holds other values than 0 and 1.",
+        remedy="Name the value that counts as 1 (success), or write a comparison.",
+    )
+
+
 def check_formula(formula: str, columns: Collection[str], ignored: Collection[str] = ()) -> Formula:
     """Return a formula's tree.
 
     Raises:
-        InputError: The formula cannot be read, or names something that is not a column.
+        InputError: The formula cannot be read, names something that is not a column, or has the outcome on both sides.
 
     Example:
         >>> str(check_formula("income~age+C(sex)", ["income", "age", "sex"]))
@@ -295,6 +334,7 @@ def check_formula(formula: str, columns: Collection[str], ignored: Collection[st
     tree = parse(formula)
     for side in (tree.left, tree.right):
         check_columns(side, columns, ignored)
+    _check_outcome(tree)
     return tree
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from margrave._fields import check_level, is_number
 from margrave.error_sanitizer import short_errors
@@ -16,7 +15,6 @@ from margrave.inference.caveats import caveats_of, flagged
 from margrave.inference.caveats.bins import bins_of, bounds_of
 from margrave.inference.caveats.context import AnalysisSettings, Columns, Context
 from margrave.inference.caveats.stated import with_open_ends
-from margrave.inference.columns import SCHEMA
 from margrave.inference.combine import Mixture, combine, mix
 from margrave.inference.datasets import (
     COMMONEST,
@@ -32,7 +30,7 @@ from margrave.inference.datasets import (
 )
 from margrave.inference.estimate import Bounds, Estimate, check_bounds, within_bounds
 from margrave.inference.fitted import Basis, Estimand, read_fit
-from margrave.inference.in_words import analysis_of
+from margrave.inference.in_words import analysis_of, empty_frame
 from margrave.inference.probe import Trial, named_basis, probe
 from margrave.inference.replicates import (
     Fit,
@@ -284,11 +282,8 @@ def _open(
 ) -> tuple[DataSets, Frames]:
     schema = getattr(source, "schema", None)
     if isinstance(schema, Schema):
-        empty = pa.schema([pa.field(c.name, c.type) for c in schema.output_columns]).empty_table()
         for fit in (f for f in fits if isinstance(f, Estimand)):
-            frame = Frames.of_schema(schema).of(empty)
-            frame.attrs[SCHEMA] = schema
-            fit.check(frame, schema)
+            fit.check(empty_frame(schema), schema)
 
     def report(stage: str, fraction: float) -> None:
         if progress is not None:

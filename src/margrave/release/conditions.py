@@ -42,6 +42,14 @@ def codes_of(schema: Schema, attribute: Attribute, condition: Condition) -> tupl
     """Return the codes of a value, a list of values, or a range (low, high) with None for an open
     end.
     """
+    try:
+        return _codes_of(schema, attribute, condition)
+    except InputError:
+        _check_one_column(schema, attribute, condition)
+        raise
+
+
+def _codes_of(schema: Schema, attribute: Attribute, condition: Condition) -> tuple[int, ...]:
     column = for_reading_output(schema.column(attribute))
     for value in condition if isinstance(condition, list | tuple) else [condition]:
         check_not_label(schema, attribute, value)
@@ -58,6 +66,21 @@ def codes_of(schema: Schema, attribute: Attribute, condition: Condition) -> tupl
             f"No value is given for column {attribute!r}.", remedy="Name at least one."
         )
     return tuple(sorted({_code(column, value) for value in values}))
+
+
+def _check_one_column(schema: Schema, attribute: Attribute, condition: Condition) -> None:
+    """Raise ``InputError`` if a condition has one of another column in its text: ``sex=F, age=30``."""
+    values = condition if isinstance(condition, list | tuple) else [condition]
+    between = ".." if isinstance(condition, tuple) else "|"
+    text = f"{attribute}={between.join('' if v is None else str(v) for v in values)}"
+    names = "|".join(re.escape(name) for name in schema.domain)
+    parts = re.split(rf"(?:\s*[,;&]\s*|\s+)(?:and\s+)?(?=(?:{names})\s*=)", text)
+    if len(parts) > 1:
+        written = " ".join(f'--where "{part}"' for part in parts)
+        raise InputError(
+            f"{text[:80]!r} has {len(parts)} conditions in one.",
+            remedy=f"Write each by itself: {written}. In Python each column is a key of its own.",
+        )
 
 
 def check_not_label(schema: Schema, attribute: Attribute, value: Any) -> None:

@@ -15,7 +15,7 @@ from margrave.accounting.ledger_checks import similar_name
 from margrave.errors import InputError, MargraveError
 from margrave.formula.nodes import ColumnName, written
 from margrave.profiling.answers import DraftAnswer, answered, doubts_header, ways_of
-from margrave.purposes import purposes_of
+from margrave.purpose_analyses import checked_purposes
 from margrave.schema import Learn, Schema
 from margrave.schema.column import Column
 from margrave.studio.choices import policy_words
@@ -340,7 +340,7 @@ class DescribingPages:
         try:
             text = form.get("text", "").strip() or _purpose(form)
             if text:
-                purposes_of([text], schema.domain, schema.kinds)
+                checked_purposes([text], schema)
             elif "add" in form:
                 raise InputError(
                     "No purpose is chosen.", remedy="Choose a statistic, or write one in words."
@@ -383,7 +383,7 @@ def _lacking(purposes: tuple[str, ...], schema: Schema) -> dict[str, str]:
     found = {}
     for text in purposes:
         try:
-            purposes_of([text], schema.domain, schema.kinds)
+            checked_purposes([text], schema)
         except MargraveError as error:
             found[text] = error.message
     return found
