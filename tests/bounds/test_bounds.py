@@ -750,7 +750,9 @@ BREAKS: list[Callable[[Any], Any]] = [
 def test_hindsight_that_does_not_fit_is_refused(tmp_path: Path, change: int) -> None:
     made_by(AIM(), 1.0, 3).save(tmp_path / "r.margrave")
     broken = rewritten(tmp_path / "r.margrave", lambda plain: BREAKS[change](plain["hindsight"][0]))
-    with pytest.raises(ReleaseError, match="not a release that can be read"):
+    with pytest.raises(
+        ReleaseError, match=r"not a release that can be read|is cut off or was altered"
+    ):
         Release.load(broken)
 
 

@@ -56,8 +56,8 @@ def _other_file(lines: Sequence[str]) -> tuple[str, str] | None:
             "Name a .toml file as the schema; margrave schema draft writes one.",
         )
     return (
-        "This is not a schema, which begins with the line [schema].",
-        "Name a .toml file; margrave schema draft writes one.",
+        "This is not a schema.",
+        "Name a .toml file that begins with the line [schema]; margrave schema draft writes one.",
     )
 
 
