@@ -553,6 +553,8 @@ def test_without_the_libraries_of_analyses_purposes_are_read_alone(
     schema = Schema([Integer("stay", 0, 9), Categorical("ward", ["a", "b"])])
     monkeypatch.setattr("margrave.purpose_analyses.find_spec", lambda name: None)
     assert checked_purposes(["ols stay ~ log(ward)"], schema)
+    with pytest.raises(InputError, match="stay is the outcome and stands on the right side too"):
+        checked_purposes(["ols stay ~ ward + stay"], schema)
     with pytest.raises(InputError, match="needs numbers"):
         checked_purposes(["mean ward"], schema)
 

@@ -1,7 +1,7 @@
 """The language of formulas: text to a tree of a closed grammar. Nothing in a formula is ever run as code."""
 
 from margrave.formula.coefficients import factors_of, spelled
-from margrave.formula.expansion import Term, expand
+from margrave.formula.expansion import Term, check_outcome, expand
 from margrave.formula.nodes import (
     Call,
     Category,
@@ -47,6 +47,7 @@ __all__ = [
     "Power",
     "Term",
     "Text",
+    "check_outcome",
     "columns_in",
     "expand",
     "factors_of",

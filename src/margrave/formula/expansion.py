@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from margrave._card import listed
 from margrave.errors import InputError
-from margrave.formula.nodes import Chain, Node, Number, Power, written
+from margrave.formula.functions import PARTS
+from margrave.formula.nodes import Chain, Formula, Node, Number, Power, columns_in, written
 
 #: Terms of a formula, the intercept not among them.
 MAX_TERMS = 200
@@ -107,3 +109,18 @@ def _too_many() -> InputError:
         f"The formula has more than {MAX_TERMS} terms when its products and powers are written out.",
         remedy="Name fewer of them.",
     )
+
+
+def check_outcome(tree: Formula) -> None:
+    """Raise `InputError` if the right side has all columns of the outcome; parts of times are columns of their own."""
+    columns = {*columns_in(tree.left), *columns_in(tree.right)}
+    parts = {(part, c): f"{part}({c})" for part in PARTS for c in columns}
+    factors = [node for term in expand(tree.right)[1] for node in term.values()]
+    right = {c for node in factors for c in columns_in(node, functions=parts)}
+    outcome = columns_in(tree.left, functions=parts)
+    if outcome and right.issuperset(outcome):
+        verbs, them = (("is", "stands"), "it") if len(outcome) == 1 else (("are", "stand"), "them")
+        raise InputError(
+            f"{listed(outcome)} {verbs[0]} the outcome and {verbs[1]} on the right side too.",
+            remedy=f"Leave {them} out there.",
+        )

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from margrave._card import counted, listed
+from margrave._card import counted
 from margrave.errors import InputError
 from margrave.formula import (
     Call,
@@ -21,6 +21,7 @@ from margrave.formula import (
     Formula,
     Functions,
     Node,
+    check_outcome,
     columns_in,
     expand,
     gives_truth,
@@ -28,7 +29,6 @@ from margrave.formula import (
     parse,
     written,
 )
-from margrave.formula.functions import PARTS
 from margrave.inference.columns import (
     check_in_schema,
     check_not_person_id,
@@ -291,21 +291,6 @@ class Logistic(_Regression):
         return replace(found, terms=terms)
 
 
-def _check_outcome(tree: Formula) -> None:
-    """Raise `InputError` if the right side has all columns of the outcome; parts of times are columns of their own."""
-    columns = {*columns_in(tree.left), *columns_in(tree.right)}
-    parts = {(part, c): f"{part}({c})" for part in PARTS for c in columns}
-    factors = [node for term in expand(tree.right)[1] for node in term.values()]
-    right = {c for node in factors for c in columns_in(node, functions=parts)}
-    outcome = columns_in(tree.left, functions=parts)
-    if outcome and right.issuperset(outcome):
-        verbs, them = (("is", "stands"), "it") if len(outcome) == 1 else (("are", "stand"), "them")
-        raise InputError(
-            f"{listed(outcome)} {verbs[0]} the outcome and {verbs[1]} on the right side too.",
-            remedy=f"Leave {them} out there.",
-        )
-
-
 def _is_binary(column: Column) -> bool:
     """Return False if the schema gives a column of numbers other values than 0 and 1."""
     low, high = getattr(column, "low", None), getattr(column, "high", None)
@@ -334,7 +319,7 @@ def check_formula(formula: str, columns: Collection[str], ignored: Collection[st
     tree = parse(formula)
     for side in (tree.left, tree.right):
         check_columns(side, columns, ignored)
-    _check_outcome(tree)
+    check_outcome(tree)
     return tree
 
 
