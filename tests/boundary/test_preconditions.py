@@ -15,9 +15,11 @@ import pytest
 from margrave import read_table
 from margrave.cli.main import run
 from margrave.errors import DataError
+from margrave.mechanisms import Independent
 from margrave.release.preconditions import preconditions
 from margrave.report import render
 from margrave.report.wording import conditions
+from margrave.row_checks import check_rows
 from margrave.schema import (
     Boolean,
     Categorical,
@@ -76,6 +78,18 @@ def test_a_column_is_named_if_its_rows_can_refuse_the_table(
     assert not refused(schema, [inside] * 3)
     assert refused(schema, [inside, outside]) == (found["outside"] == ["a"])
     assert refused(schema, [inside, ""]) == (found["missing"] == ["a"])
+    assert refused(schema, [outside] * 12) == (found["all_unknown"] == ["a"])
+
+
+def test_a_table_without_rows_is_refused_and_so_it_is_said() -> None:
+    schema = Schema((Categorical("a", CLERK),))
+    empty = read_table(pa.table({"a": pa.array([], pa.string())}), schema)
+    with pytest.raises(DataError, match="no rows"):
+        check_rows(empty, Independent())
+    assert preconditions(schema)["no_rows"]
+    for schema_refuses in (True, False):
+        found = preconditions(schema) | {"no_rows": schema_refuses}
+        assert ("the table has rows" in conditions(found, 1)) == schema_refuses
 
 
 @pytest.mark.parametrize("policy", ["keep", "refuse"])
@@ -131,6 +145,8 @@ def test_the_command_line_shows_them(
     found = json.loads(capsys.readouterr().out)["preconditions"]
     assert found == {
         "preflight": "custodian",
+        "no_rows": True,
+        "all_unknown": ["age", "sex"],
         "outside": ["age"],
         "missing": ["age", "sex"],
         "constraints": [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import csv
 import gzip
 import os
 import pickle
@@ -23,6 +24,7 @@ import pytest
 
 import margrave
 from margrave.data import MemoryTable, read_frame, read_table
+from margrave.data.loading import columns_in
 from margrave.data.persons import Persons
 from margrave.domain import Codes, Domain
 from margrave.errors import DataError, InputError, PersonWarning
@@ -76,6 +78,16 @@ def test_clean_files_are_read(tmp_path: Path, form: str) -> None:
     assert counts(read_table(str(path), SCHEMA)) == EXPECTED.tolist()
     assert table.rows() == 3
     assert table.domain == SCHEMA.domain
+
+
+@pytest.mark.parametrize("header", ["a&amp;,&amp;", "a,b;", "|a|,b", '";a;",b'])
+def test_a_name_of_a_column_may_end_in_another_separator(tmp_path: Path, header: str) -> None:
+    names = next(csv.reader([header]))
+    schema = Schema((Categorical(names[0], ["York"]), Integer(names[1], 0, 3)))
+    path = written(tmp_path, f"{header}\nYork,1\nYork,2\n".encode())
+    assert read_table(path, schema).rows() == 2
+    assert check_table(path, schema).rows == 2
+    assert [*columns_in(path)] == names
 
 
 def test_a_header_alone_is_an_empty_table(tmp_path: Path) -> None:

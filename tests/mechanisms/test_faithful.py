@@ -20,6 +20,7 @@ from margrave.domain import Domain
 from margrave.errors import ModelTooLargeError
 from margrave.marginal import LinearMap, Marginal
 from margrave.mechanisms import AIM, MST, MWEMPGM, GaussianMechanism, Independent, Mechanism
+from margrave.mechanisms.parts import opening
 from margrave.mechanisms.parts.budget import split
 from margrave.mechanisms.parts.penalty import budget_factor
 from margrave.models import Fit, GraphicalFit, GraphicalModel, Model, projected_error
@@ -526,15 +527,40 @@ def test_columns_of_few_rows_have_the_whole_budget() -> None:
     assert (first + again) * 4 == budget.rho
 
 
-def test_rounds_after_columns_of_few_rows_have_as_much_more_budget() -> None:
-    budget = Budget.zcdp(Fraction(1, 24))
-    release, times = few_rows(budget)
+@pytest.mark.parametrize(("rho", "factor"), [(Fraction(1, 24), 8), (Fraction(1, 4), 4)])
+def test_rounds_after_columns_of_few_rows_begin_with_half_the_budget_of_a_column(
+    rho: Fraction, factor: int
+) -> None:
+    """There are 64 rounds and four columns, so that eight times the budget is half of the whole."""
+    release, times = few_rows(Budget.zcdp(rho))
     assert times == 2
     first, again, chosen = (release.transcript.measurements[i].rho for i in (0, 4, 8))
-    factor = (first + again) / first
-    assert factor == 4
-    assert chosen == factor * first
-    assert len(release.transcript.measurements) < 64 / factor
+    assert (first + again) / first == factor
+    assert chosen == factor // 2 * first
+    assert len(release.transcript.measurements) < 8 + 64 / (factor // 2)
+
+
+@pytest.mark.parametrize(
+    ("needed", "for_twice", "factor", "start"),
+    [(2, 1, 2, 1), (8, 4, 8, 4), (16, 4, 8, 4), (64, 8, Fraction(160, 9), None)],
+)
+def test_columns_have_half_of_the_budget_at_most_or_all_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+    needed: int,
+    for_twice: int,
+    factor: Fraction,
+    start: int | None,
+) -> None:
+    """Sixteen times the budget of the columns is the whole; a factor of 8 for twice the error is above two fifths."""
+
+    def given(columns: Any, scale: float, error: float, domain: Domain) -> int:
+        return needed if error < 0.3 * 300 else for_twice
+
+    monkeypatch.setattr(opening, "budget_factor", given)
+    measured = few_rows(Budget.zcdp(Fraction(1, 6)))[0].transcript.measurements
+    assert (measured[0].rho + measured[4].rho) / measured[0].rho == factor
+    begun = measured[8].rho / measured[0].rho if len(measured) > 8 else None
+    assert begun == start
 
 
 def test_columns_are_measured_once_if_their_error_is_small_or_does_not_matter() -> None:

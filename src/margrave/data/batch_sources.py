@@ -301,7 +301,7 @@ def sampled_frame(
     Privacy:
         NOT private; these are rows.
     """
-    found = open_source(source)
+    found = open_source(source, columns or ())
     stated = None if found is None else found.rows()
     every = 1 if stated is None else -(-stated // rows)
     return _table(source, columns, max(every, 1), rows)
@@ -310,7 +310,7 @@ def sampled_frame(
 def _table(
     source: Any, columns: Sequence[str] | None = None, every: int = 1, most: int | None = None
 ) -> pa.Table:
-    found = open_source(source)
+    found = open_source(source, columns or ())
     if found is None:
         raise InputError("This is not a table in files or batches.", remedy="Give a path.")
     wanted = list(found.columns if columns is None else columns)

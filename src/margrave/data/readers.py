@@ -228,7 +228,7 @@ def _csv(path: Path, expected: Sequence[str], *, compressed: bool) -> File:
     if not header.strip():
         raise DataError(f"{path} has no header.", remedy="Its first line must name the columns.")
     splits = {s: _split(header, s) for s in separators}
-    separator = max(splits, key=lambda s: (len(set(splits[s]) & set(expected)), len(splits[s])))
+    separator = max(splits, key=lambda s: _likelihood(splits[s], expected))
     return File(path, _named(path, splits[separator]), separator, compressed)
 
 
@@ -241,6 +241,15 @@ def _first_line(path: Path, compressed: bool) -> str:
     except (OSError, EOFError, zlib.error):
         failure = _damaged(path)
     raise failure
+
+
+def _likelihood(names: Sequence[str], expected: Sequence[str]) -> tuple[int, bool, int]:
+    """Return what speaks for names of columns: how many are expected, all of several are names, and their number."""
+    return (
+        len(set(names) & set(expected)),
+        len(names) > 1 and all(n.strip() for n in names),
+        len(names),
+    )
 
 
 def _split(header: str, separator: str) -> list[str]:

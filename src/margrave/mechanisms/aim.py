@@ -68,7 +68,7 @@ class AIM(AIMPlan):
         choices=PENALTIES,
     )
     column_error: float | None = option(
-        0.4, "Largest error of columns before other marginals, as a share of the rows.", above=0
+        0.2, "Largest error of columns before other marginals, as a share of the rows.", above=0
     )
     shortlist: int | None = option(
         None,

@@ -61,7 +61,8 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     max_rows = 1_000_000
     schema = schema_of(schema, table=source)
     schema.check_apart(source)
-    opened = open_source(source, wanted_columns(schema))
+    wanted = wanted_columns(schema)
+    opened = open_source(source, wanted)
     source = source if opened is None else KeptBatches(opened, max_rows)
     found = check_rows(source, schema)
     names = list(schema.table_names)
@@ -70,11 +71,11 @@ def check_table(source: Any, schema: Schema | str | Path) -> Preflight:
     few = found.rows <= max_rows and not schema.draft  # a draft says so itself
     declared = _comparable(schema) if few else {}
     coded = _may_have_codes(schema)
-    columns = columns_in(source) if schema.person is None else []
+    columns = columns_in(source, wanted) if schema.person is None else []
     whose = _Whose(schema, few=few)
     as_read = set(found.drafted)
     read = {n for n in columns if few or n in schema.ignore}.union(declared, coded)
-    for profile in _profiles(source, [n for n in columns_in(source) if n in read]):
+    for profile in _profiles(source, [n for n in columns_in(source, wanted) if n in read]):
         name = profile.name
         if name in declared and declared[name] in _as_read(profile):
             as_read.add(name)

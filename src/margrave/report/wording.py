@@ -57,7 +57,8 @@ def limits(account: Account) -> list[str]:
 def conditions(found: Mapping[str, Any], columns: int) -> str:
     """Return the checks that both tables of the promise pass, from the certificate's preconditions.
 
-    >>> found = {"preflight": "custodian", "outside": ["age"], "missing": [], "constraints": [], "person": None}
+    >>> found = {"preflight": "custodian", "no_rows": True, "all_unknown": ["age", "sex"], "outside": ["age"]}
+    >>> found |= {"missing": [], "constraints": [], "person": None}
     >>> conditions(found, columns=2).endswith("; no value of age lies outside the schema. A refusal is not private.")
     True
     """
@@ -68,15 +69,16 @@ def conditions(found: Mapping[str, Any], columns: int) -> str:
             "The rows were read by a table of another distribution. margrave refused none of them; a refusal by that"
             " table is a fact about the rows that the promise does not cover."
         )
-    checks = ["the table has rows", "each column has a value that the schema knows"]
-    for kind, what in (
-        ("outside", "lies outside the schema"),
-        ("missing", "is missing or unreadable"),
+    checks = ["the table has rows"] if found["no_rows"] else []
+    for kind, check in (
+        ("all_unknown", "the schema knows a value of {each}"),
+        ("outside", "no value of {any} lies outside the schema"),
+        ("missing", "no value of {any} is missing or unreadable"),
     ):
         if names := found[kind]:
-            checks.append(
-                f"no value of {'any column' if len(names) == columns else named(names)} {what}"
-            )
+            every = {"each": "each column", "any": "any column"}
+            few = dict.fromkeys(every, named(names))
+            checks.append(check.format(**(every if len(names) == columns else few)))
     if found["person"] is not None:
         checks.append(f"every row has a person in {found['person']}")
     checks += [f"no row violates {name}" for name in found["constraints"]]

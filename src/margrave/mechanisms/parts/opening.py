@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,7 +33,8 @@ class Opening:
         measurements: Number of measurements that the budget is sized for, if there are fewer columns and purposes.
         alpha: The share of a round's budget that measures.
         column_error: Columns are measured again if their mean expected projected error is above this share of the
-            row count. None never measures them again.
+            row count, with what it needs, up to half of the budget. Rounds then begin with half the budget of a
+            column. None never measures them again.
 
     References:
         McKenna, Mullins, Sheldon, Miklau (2022), AIM, Algorithm 2.
@@ -48,6 +50,8 @@ class Opening:
 
     #: The share of the largest model that the marginals of purposes may fill.
     purpose_share: ClassVar[float] = 0.5
+    #: The share of the budget above which columns get all of it: what twice their largest error would take.
+    alone_above: ClassVar[Fraction] = Fraction(2, 5)
 
     @cached_property
     def columns(self) -> list[Clique]:
@@ -122,9 +126,13 @@ class Opening:
             return 1
         scale = Gaussian.scale_for(self.alpha * rho, private.unit)
         error = self.column_error * private.transcript.total()
-        factor = budget_factor(columns, scale, error, left)
-        if factor > 1:
-            again = self.alpha * rho * (factor - 1) * len(columns)
-            again = again if again + rho * factor <= private.remaining else private.remaining
+        largest = private.rho / (rho * len(columns))  # the factor that would take the whole budget
+        alone = budget_factor(columns, scale, 2 * error, left) > self.alone_above * largest
+        factor = min(budget_factor(columns, scale, error, left), math.floor(largest / 2))
+        start = max(1, factor // 2)
+        again = self.alpha * rho * (factor - 1) * len(columns)
+        if alone or again + rho * start > private.remaining:
+            again = private.remaining
+        if again > 0:
             private.measure(list(columns), Gaussian(rho=again))
-        return factor
+        return start
