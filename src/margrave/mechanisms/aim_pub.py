@@ -8,16 +8,14 @@ from math import sqrt
 
 import numpy as np
 
-from margrave.accounting import Unit
-from margrave.domain import Domain
-from margrave.mechanisms.common import PlannedMeasurement, Progress, SelectionLoad, one_way, option
-from margrave.mechanisms.parts.annealing import AnnealedBudget, expected_rounds
-from margrave.mechanisms.parts.budget import after_total, measure_total, total_steps
+from margrave.mechanisms.common import Progress, one_way, option
+from margrave.mechanisms.parts.aim_pub_plan import AIMPubPlan
+from margrave.mechanisms.parts.annealing import AnnealedBudget
+from margrave.mechanisms.parts.budget import measure_total
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import select_marginal
-from margrave.mechanisms.parts.public import check_public_table, not_public, still_private
+from margrave.mechanisms.parts.public import check_public_table, not_public
 from margrave.mechanisms.parts.public_readings import PublicReadings
-from margrave.mechanisms.parts.readings import ReadsPublic
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit, projected_error
 from margrave.privacy import Gaussian, Private
@@ -28,7 +26,7 @@ from margrave.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class AIMPub(ReadsPublic):
+class AIMPub(AIMPubPlan):
     """AIM that starts from public marginals and is free to leave them.
 
     1. Every column is measured, as in AIM.
@@ -68,22 +66,6 @@ class AIMPub(ReadsPublic):
     use = "a public table: AIM that starts from its marginals"
     own_columns = True
 
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return the number of records, if it is private, the private columns, then rounds."""
-        rounds, workload = self._first_budget(domain), self.workload_on(domain)
-        scale = Gaussian.scale_for(self.alpha * after_total(rho, unit) / rounds, unit)
-        askable = set(workload.closure())
-        if self.public is not None:
-            askable = set(still_private(self.public, askable, unit))
-        starts = [r for r in one_way(domain) if r in askable]
-        columns = PlannedMeasurement("every column", starts, len(starts), scale)
-        chosen = PlannedMeasurement.rounds(workload.cliques, rounds - len(starts), scale)
-        return [*total_steps(domain, rho, unit), *([columns] if starts else []), chosen]
-
-    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
-        """Return the rounds that annealing makes."""
-        return SelectionLoad(rounds=expected_rounds(domain, self.steps(domain, rho, unit), records))
-
     def run(
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
     ) -> Release:
@@ -100,10 +82,8 @@ class AIMPub(ReadsPublic):
         askable = not_public(public, closure, private)
         starts = [r for r in one_way(domain) if r in set(askable)]
         measure_total(private)
-        rho, memory = (
-            private.remaining / self._first_budget(domain),
-            SelectionLog(max_hindsight_cells),
-        )
+        memory = SelectionLog(max_hindsight_cells)
+        rho = private.remaining / self._first_budget(domain)
         budget = AnnealedBudget(private, rho, self.alpha)
         private.measure(starts, Gaussian(rho=budget.measuring * len(starts)))
         readings = PublicReadings.of(public, capacity, closure, private.transcript, budget.scale)
@@ -126,8 +106,3 @@ class AIMPub(ReadsPublic):
             progress("measuring", budget.spent)
         last = self.fit(domain, private.transcript + readings.evidence, rng=rng)
         return self.release(private, last, memory, readings=readings.evidence)
-
-    def _first_budget(self, domain: Domain) -> int:
-        """Return how many measurements the budget is meant for: more than there are columns."""
-        whole = domain.cells() <= Capacity(self.fit, domain, self.max_model_mb).cells()
-        return max(self.rounds or (16 if whole else 6) * len(domain), len(domain) + 1)

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
 
-from margrave.accounting import Unit
-from margrave.domain import Domain
-from margrave.mechanisms.common import (
-    Mechanism,
-    PlannedMeasurement,
-    Progress,
-    SelectionLoad,
-    one_way,
-    option,
-)
-from margrave.mechanisms.parts.budget import measure_start, start_steps
+from margrave.mechanisms.common import Progress, option
+from margrave.mechanisms.parts.budget import measure_start
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import measure_worst
-from margrave.mechanisms.parts.network_families import GrowingNetwork, all_families, family_cells
+from margrave.mechanisms.parts.network_families import GrowingNetwork, family_cells
+from margrave.mechanisms.parts.network_plan import NetworkPlan
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Dependence, Gaussian, Private
 from margrave.release import Release
-from margrave.types import Clique, Generator
+from margrave.types import Generator
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivBayes(Mechanism):
+class PrivBayes(NetworkPlan):
     """Grow a Bayesian network column by column, and measure each column with its parents.
 
     The first column is drawn uniformly. Then, d - 1 times, a column X that is not in the network and parents P in it
@@ -77,28 +68,6 @@ class PrivBayes(Mechanism):
 
     name = "privbayes"
     use = "a quick release: each column with its parents in a network"
-    #: Cells of a family at most. Numbers of families bound the parents too: 4 for up to 23 columns, 1 beyond 66.
-    max_cells: ClassVar[int] = 1 << 14
-
-    def reads(self, domain: Domain) -> list[Clique]:
-        """Return the one-way marginals, and every family that may be a candidate."""
-        return [*one_way(domain), *all_families(domain, self.max_parents, self.max_cells)]
-
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return the columns, or the number of records if it is private, and the families."""
-        start, left = start_steps(domain, rho, unit, self.one_way_share)
-        d, at_once, reads = len(domain), self.score == "gap", self.reads(domain)
-        scale = Gaussian.scale_for(left * (1 - self.network_share) / d, unit)
-        what = "columns with their parents"
-        return [*start, PlannedMeasurement(what, reads, d, scale, at_once, at_most=True)]
-
-    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
-        """Return one selection for each column but the first."""
-        return SelectionLoad(rounds=len(domain) - 1)
-
-    def check(self, domain: Domain, unit: Unit) -> None:
-        """Raise `InputError` if the run cannot succeed. Reads no data."""
-        self.check_fit(domain, one_way(domain), adaptive=self.score == "gap")
 
     def run(
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None

@@ -7,24 +7,23 @@ from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
-from margrave.accounting import Unit
-from margrave.domain import Domain
-from margrave.mechanisms.common import Mechanism, PlannedMeasurement, Progress, one_way, option
+from margrave.mechanisms.common import Progress, option
 from margrave.mechanisms.parts import markov_graph as graphs
-from margrave.mechanisms.parts.budget import after_total, check_shares, measure_total, total_steps
+from margrave.mechanisms.parts.budget import check_shares, measure_total
 from margrave.mechanisms.parts.capacity import Capacity
 from margrave.mechanisms.parts.choice import measure_largest, measure_worst
+from margrave.mechanisms.parts.markov_plan import MarkovPlan
 from margrave.mechanisms.parts.noisy_scores import noisy_dependences
 from margrave.mechanisms.parts.penalty import useful_cells
 from margrave.mechanisms.parts.selection_log import SelectionLog
 from margrave.models import Fit, GraphicalFit
 from margrave.privacy import Gaussian, Private
 from margrave.release import Release
-from margrave.types import Clique, Generator
+from margrave.types import Generator
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivMRF(Mechanism):
+class PrivMRF(MarkovPlan):
     """Fix a Markov graph by noisy dependences, then measure useful marginals inside its cliques.
 
     First one marginal per column at most, by the merit of its other columns as predictors of it. Then four fifths of
@@ -66,29 +65,11 @@ class PrivMRF(Mechanism):
     name = "privmrf"
     use = "a quick release: marginals inside a graph of columns"
     default_ways = None
-    selected_per_column: ClassVar[Fraction] = Fraction(4, 5)
     max_rounds: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_shares(graph_share=self.graph_share, selection_share=self.selection_share)
-
-    def reads(self, domain: Domain) -> list[Clique]:
-        """Return all columns and pairs, and the wider marginals that it may measure."""
-        return graphs.all_marginals(domain, self.max_cells, self.ways)
-
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return a private row count, the first marginals, and the selected ones."""
-        if len(domain) == 1:
-            return [PlannedMeasurement.columns(domain, rho, unit)]
-        reads, columns, scale = self.reads(domain), len(domain), self._scale(domain, rho, unit)
-        first = PlannedMeasurement("first marginals", reads, columns, scale, at_most=True)
-        rounds = PlannedMeasurement.rounds(reads, self._selected(domain), scale)
-        return [*total_steps(domain, rho, unit), first, rounds]
-
-    def check(self, domain: Domain, unit: Unit) -> None:
-        """Raise `InputError` if the run cannot succeed. Reads no data."""
-        self.check_fit(domain, one_way(domain), adaptive=True)
 
     def run(
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
@@ -127,11 +108,3 @@ class PrivMRF(Mechanism):
             private.measure(first[:again], Gaussian(rho=private.remaining))
         progress("fitting", 1.0)
         return self.release(private, self.fit(domain, private.transcript, rng=rng), memory)
-
-    def _selected(self, domain: Domain) -> int:
-        return int(self.selected_per_column * len(domain))
-
-    def _scale(self, domain: Domain, rho: Fraction, unit: Unit) -> float:
-        """Return the largest noise scale of a marginal: as if each column had one first."""
-        measuring = after_total(rho, unit) * (1 - self.graph_share - self.selection_share)
-        return Gaussian.scale_for(measuring / (len(domain) + self._selected(domain)), unit)

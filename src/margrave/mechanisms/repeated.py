@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
 from typing import Any, Self, cast
 
-from margrave.accounting import Unit
 from margrave.domain import Domain
 from margrave.errors import InputError
-from margrave.mechanisms.common import (
-    Mechanism,
-    PlannedMeasurement,
-    Progress,
-    SelectionLoad,
-    option,
-)
+from margrave.mechanisms.common import Mechanism, Progress, option
 from margrave.mechanisms.napsu_mq import NAPSUMQ
 from margrave.mechanisms.parts.gate_share import GateShare
 from margrave.mechanisms.parts.public import takes_public
-from margrave.models import Fit, GraphicalFit
+from margrave.mechanisms.parts.repeated_plan import RepeatedPlan
+from margrave.models import GraphicalFit
 from margrave.models.repeated import RepeatedModel
 from margrave.privacy import Private
 from margrave.release import Release
-from margrave.types import Clique, Generator
+from margrave.types import Generator
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repeated(Mechanism):
+class Repeated(RepeatedPlan):
     """Several independent runs of a mechanism, each with an equal part of the budget.
 
     ``release.draws()`` gives one table of each run, and ``margrave.analyze`` intervals from their spread. The spread
@@ -93,43 +85,9 @@ class Repeated(Mechanism):
         }
         return {**super().config(), "mechanism": inner, **shared}
 
-    def estimator(self) -> Fit | None:
-        """Return the fit of each run."""
-        return self.mechanism.estimator()
-
-    def reads(self, domain: Domain) -> Collection[Clique]:
-        """Return what each run may ask for."""
-        return self.mechanism.reads(domain)
-
-    def counted_first(self, domain: Domain) -> Collection[Clique]:
-        """Return what a run counts when it begins."""
-        return self.mechanism.counted_first(domain)
-
-    def counted_cells(self, domain: Domain) -> int | None:
-        """Return how many cells a run counts at most; None if it counts all that it may ask for."""
-        return self.mechanism.counted_cells(domain)
-
-    def steps(self, domain: Domain, rho: Fraction, unit: Unit) -> list[PlannedMeasurement]:
-        """Return the steps of all runs, one run after the other."""
-        return self.mechanism.steps(domain, rho / self.runs, unit) * self.runs
-
-    def selection(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> SelectionLoad:
-        """Return the selections of all runs."""
-        load = self.mechanism.selection(domain, rho / self.runs, records, unit)
-        return replace(load, rounds=load.rounds * self.runs)
-
-    def expected(self, domain: Domain, rho: Fraction, records: int, unit: Unit) -> int | None:
-        """Return how many marginals all runs would measure; None if that is not known."""
-        each = self.mechanism.expected(domain, rho / self.runs, records, unit)
-        return None if each is None else each * self.runs
-
     def on_learned(self, domain: Domain) -> Self:
         """Return the runs for a learned domain."""
         return replace(self, mechanism=self.mechanism.on_learned(domain))
-
-    def check(self, domain: Domain, unit: Unit) -> None:
-        """Raise `InputError` if a run cannot succeed. Reads no data."""
-        self.mechanism.check(domain, unit)
 
     def run(
         self, private: Private, *, rng: Generator | None = None, progress: Progress | None = None
