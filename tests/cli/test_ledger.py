@@ -407,6 +407,8 @@ def test_a_journal_without_a_ledger(
         (["--ledger", "none.ledger", "--dataset", "visits"], 8, "none.ledger"),
         (["--ledger", "v.ledger"], 2, "which data set"),
         (["--ledger", "v.ledger", "--dataset", "other"], 2, "'other'"),
+        (["--ledger", "v.ledger", "--dataset", "vists"], 2, "Did you mean 'visits'?"),
+        (["--ledger", "half.ledger", "--dataset", "visits"], 8, "Do not begin a new ledger"),
         (["--dataset", "visits"], 2, "without a ledger"),
         (["--ledger", "table.csv", "--dataset", "visits"], 8, "not a margrave ledger"),
         ([*BOOKS, "--unit", "replace-row"], 2, "unit"),
@@ -430,6 +432,7 @@ def test_bad_input_writes_and_spends_nothing(
     words: str,
 ) -> None:
     Path("strict.toml").write_text("[policy]\nversion = 1\nmax_epsilon = 0.5\nmax_delta = 1e-6\n")
+    Path("half.ledger").write_bytes(Path("v.ledger").read_bytes()[:5000])
 
     def counted(*_: Any) -> None:
         raise AssertionError("rows were counted")

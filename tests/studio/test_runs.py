@@ -278,8 +278,8 @@ def test_a_ledger_that_is_gone_begins_no_new_limit(studio: Studio) -> None:
     assert "Nothing was spent yet." not in page.text
     ledger.write_bytes(b"nonsense" * 100)
     page = studio.get("/ledger").text
-    assert "Put the last sound copy of the file back." in page
-    assert "begins a ledger" not in page
+    assert "Restore the last sound copy of the file." in page
+    assert "Name another file" not in page
     ledger.write_bytes(content)
     assert studio.post("/unit", protects="rows", ledger_dataset="visits.csv").path == "/purposes"
 

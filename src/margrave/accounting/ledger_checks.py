@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from shlex import quote
 from unicodedata import normalize
 
 from margrave._card import counted
@@ -11,7 +12,7 @@ from margrave.account import Account
 from margrave.accounting.budget import max_epsilon
 from margrave.accounting.ledger_state import DatasetState, learning_delta, visible_delta
 from margrave.accounting.open_ledger import OpenLedger
-from margrave.errors import BudgetError, InputError
+from margrave.errors import BudgetError, InputError, did_you_mean
 from margrave.unit import Unit, parse_unit, unit_name
 
 
@@ -25,9 +26,10 @@ def dataset_of(books: OpenLedger, dataset: str | None) -> DatasetState:
         )
     if dataset not in books.state.datasets:
         raise InputError(
-            f"{books.path} has no data set {dataset!r}; it has: {names}.",
-            remedy=f"Set its cap first: margrave ledger init {books.path} --dataset {dataset} --unit UNIT --epsilon E"
-            " --delta D.",
+            f"{books.path} has no data set {dataset!r}.",
+            remedy=f"{did_you_mean(dataset, books.state.datasets)}The ledger has: {names}. To set a cap for a new data"
+            f" set: margrave ledger init {quote(str(books.path))} --dataset {quote(str(dataset))} --unit UNIT"
+            " --epsilon E --delta D.",
         )
     return books.state.datasets[dataset]
 

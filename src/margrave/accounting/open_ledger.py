@@ -9,7 +9,7 @@ from pathlib import Path
 
 from margrave.account import LedgerHead
 from margrave.accounting.ledger_state import LedgerState, RunState, exact_sum
-from margrave.accounting.store import ChainedFile, Event, Line, Mode
+from margrave.accounting.store import ChainedFile, Event, Line, Mode, last_copy
 from margrave.errors import LedgerError
 
 
@@ -44,7 +44,7 @@ class OpenLedger:
                 except ValueError as error:
                     raise LedgerError(
                         f"{self.path}, line {line[0]} {error}.",
-                        remedy="Restore the last sound copy of the file.",
+                        remedy=f"Restore {last_copy('ledger')}",
                     ) from None
                 self._mark(line)
             yield

@@ -112,13 +112,18 @@ class ChainedFile:
                 ) from None
             raise LedgerError(
                 f"There is no file {self.path}.",
-                remedy="Check the path. margrave ledger init begins a ledger.",
+                remedy="Check the path. If the file was lost, restore its last copy. For data without a cap, margrave"
+                " ledger init begins a ledger.",
             ) from None
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or type(error).__name__
-            raise LedgerError(f"{self.path} cannot be opened ({why}).") from None
+            raise LedgerError(
+                f"{self.path} cannot be opened ({why}).",
+                remedy="Check the path. This user needs permission to read and write the file and its folder.",
+            ) from None
         if not plain:
-            raise LedgerError(f"{self.path} is not a plain file.", remedy="Name a file.")
+            folder = "a folder, " * self.path.is_dir()
+            raise LedgerError(f"{self.path} is {folder}not a plain file.", remedy="Name a file.")
 
     def _create(self) -> None:
         """Make an empty file, unless there is one. A link is not followed."""
@@ -206,14 +211,14 @@ class ChainedFile:
             if number != self.lines + 1 or not sound:
                 raise LedgerError(
                     f"{self.path}, line {self.lines + 1}: it was changed, or lines were removed, inserted or moved.",
-                    remedy="Nothing is answered. Restore the last sound copy of the file.",
+                    remedy=f"Nothing is answered. Restore {last_copy(self.kind)}",
                 )
             self.lines, self.head = number, head
             new.append((number, self._parsed(number, text), head))
         if self._rows("SELECT id, lines, head FROM meta") != [(self.id, self.lines, self.head)]:
             raise LedgerError(
                 f"{self.path} was cut short or replaced: its last line is not the one that it names.",
-                remedy="Restore the last sound copy of the file.",
+                remedy=f"Restore {last_copy(self.kind)}",
             )
         return new
 
@@ -267,38 +272,68 @@ class ChainedFile:
         empty = " It is empty." if self._is_empty() else ""
         return LedgerError(
             f"{self.path} is not a margrave {self.kind}.{empty}",
-            remedy="Name another file."
-            + (" margrave ledger init begins a ledger." if self.kind == "ledger" else ""),
+            remedy=f"Name another file. If it was a {self.kind}, restore {last_copy(self.kind)}",
         )
 
     def _explained(self, error: sqlite3.Error) -> LedgerError:
         """Say in plain words what SQLite reports. Its texts hold no value of a line."""
         name = getattr(error, "sqlite_errorname", "")
-        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return LedgerError(
-                f"{self.path} is in use, by another process or by a gate that is still open.",
-                remedy="Wait until that has ended.",
-            )
-        if name == "SQLITE_READONLY_DBMOVED":
-            return LedgerError(
-                f"{self.path} was moved or replaced while it was in use.", remedy="Put it back."
-            )
-        if name.startswith("SQLITE_READONLY_R"):  # a rollback journal that only a writer can apply
-            return LedgerError(
-                f"A run was interrupted while it wrote {self.path}.",
-                remedy=f"margrave ledger recover {self.path} takes the unfinished line back.",
-            )
         if name == "SQLITE_NOTADB":
             return self._not_one()
-        if name.startswith("SQLITE_CORRUPT"):
-            return LedgerError(
-                f"{self.path} is damaged ({error}).",
-                remedy="Restore the last sound copy of the file.",
-            )
+        if fault := _fault(name, self.path, self.kind):
+            return LedgerError(fault[0], remedy=fault[1])
         return LedgerError(
             f"{self.path} could not be {'read' if self._mode == 'ro' else 'written'} ({error}).",
-            remedy="Make room on the disk, and make the file and its folder writable.",
+            remedy="Check the disk, and that this user may write the file and its folder.",
         )
+
+
+def last_copy(kind: Kind) -> str:
+    """Return the end of the remedy for a damaged file."""
+    if kind == "journal":
+        return "the last sound copy of the file."
+    return "the last sound copy of the file. Do not begin a new ledger, which would lack what was spent."
+
+
+def _fault(name: str, path: Path, kind: Kind) -> tuple[str, str] | None:
+    """Return the sentence and the remedy for the name of an SQLite error; the first that fits."""
+    faults = {
+        ("SQLITE_BUSY", "SQLITE_LOCKED"): (
+            f"{path} is in use, by another process or by a gate that is still open.",
+            "Wait until that has ended, or close the other program.",
+        ),
+        ("SQLITE_READONLY_DBMOVED",): (
+            f"{path} was moved or replaced while it was in use.",
+            "Put it back.",
+        ),
+        # A rollback journal that only a writer can apply.
+        ("SQLITE_READONLY_RECOVERY", "SQLITE_READONLY_ROLLBACK"): (
+            f"A run was interrupted while it wrote {path}.",
+            f"margrave ledger recover {path} takes the unfinished line back, by a user who may write the file.",
+        ),
+        ("SQLITE_READONLY_DIRECTORY",): (
+            f"{path} cannot be written, because this user may not write in its folder.",
+            "Give this user write permission for the folder.",
+        ),
+        ("SQLITE_READONLY",): (
+            f"{path} cannot be written, because this user may only read it.",
+            "Give this user write permission for the file.",
+        ),
+        ("SQLITE_CANTOPEN", "SQLITE_PERM"): (
+            f"{path} cannot be opened.",
+            "Give this user permission to read and write the file and its folder.",
+        ),
+        ("SQLITE_CORRUPT",): (f"{path} is damaged or was cut short.", f"Restore {last_copy(kind)}"),
+        ("SQLITE_FULL",): (
+            f"{path} could not be written: the disk is full.",
+            "Make room on the disk.",
+        ),
+        ("SQLITE_IOERR",): (
+            f"{path} could not be read or written: the disk failed.",
+            "Check the disk and its connection.",
+        ),
+    }
+    return next((words for names, words in faults.items() if name.startswith(names)), None)
 
 
 def _next_head(head: str, text: str) -> str:

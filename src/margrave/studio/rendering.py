@@ -117,10 +117,7 @@ def plain(text: str) -> str:
         ),
         (": --public-columns (in Python columns=[...])", ""),
         (" (--mechanism aim-pub)", ""),
-        (
-            "Name another file. margrave ledger init begins a ledger.",
-            "Put the last sound copy of the file back.",
-        ),
+        ("Name another file. If it was a ledger, restore", "Restore"),
         ("the schema's folder", "the studio's folder"),
         (" of a constraint", ""),
         (
