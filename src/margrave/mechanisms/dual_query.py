@@ -66,7 +66,7 @@ class DualQuery(SelectOnly):
     )
 
     name = "dual-query"
-    use = "a few records from selections alone, without measurements"
+    use = "records from selections alone, without measurements"
     weighs_marginals = False
     starts = 16
 

@@ -69,7 +69,7 @@ class FEM(SelectOnly):
     )
 
     name = "fem"
-    use = "a few records from selections alone, one after the other"
+    use = "records from selections alone, some more in each round"
     weighs_marginals = False
 
     def rounds_for(self, rho: Fraction, records: float, unit: Unit) -> int:
