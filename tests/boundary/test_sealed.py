@@ -243,7 +243,8 @@ def test_the_certificate_states_no_precondition(tmp_path: Path) -> None:
     release.save(tmp_path / "r.margrave")
     found = Release.load(tmp_path / "r.margrave").certificate()["preconditions"]
     assert found == {
-        "preflight": "sealed", "outside": [], "missing": [], "constraints": [], "person": None
+        "preflight": "sealed", "no_rows": False, "all_unknown": [], "outside": [], "missing": [],
+        "constraints": [], "person": None,
     }  # fmt: skip
     assert "none is refused for its rows" in conditions(found, 4)
 
