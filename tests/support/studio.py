@@ -78,8 +78,8 @@ class Studio:
         found: Mapping[str, Any] = finding().found
         return found
 
-    def read(self) -> Mapping[str, Any]:
-        self.post("/table", table="visits.csv")
+    def read(self, table: str = "visits.csv") -> Mapping[str, Any]:
+        self.post("/table", table=table)
         return self.wait(self.project.reading)
 
     def settle(self, **columns: str) -> None:

@@ -43,18 +43,22 @@ class Visitor:
             answer = self.ask("GET", answer.headers["location"])
         return answer
 
-    def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
-        """Send one request."""
+    def scope(self, method: str, path: str, **headers: str) -> dict[str, Any]:
+        """Return one request as an ASGI application gets it."""
         parts = urlsplit(path)
         cookies = "; ".join(f"{k}={v}" for k, v in self.cookies.items())
         sent = {"host": self.host, **({"cookie": cookies} if cookies else {}), **headers}
-        scope = {
+        return {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
             "path": parts.path, "raw_path": parts.path.encode(), "query_string": parts.query.encode(),
             "root_path": "", "headers": [(k.encode(), v.encode()) for k, v in sent.items()],
             "client": ("127.0.0.1", 1), "server": ("127.0.0.1", PORT), "extensions": {},
         }  # fmt: skip
-        messages = asyncio.run(_talk(self.app, scope, [{"type": "http.request", "body": body}]))
+
+    def ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+        """Send one request."""
+        scope = self.scope(method, path, **headers)
+        messages = asyncio.run(talk(self.app, scope, [{"type": "http.request", "body": body}]))
         start = messages[0]
         heads = {k.decode().lower(): v.decode() for k, v in start["headers"]}
         if "set-cookie" in heads:
@@ -69,12 +73,13 @@ class Visitor:
             "type": "websocket", "path": "/", "raw_path": b"/", "query_string": b"", "root_path": "",
             "headers": [(k.encode(), v.encode()) for k, v in {"host": self.host, **headers}.items()],
         }  # fmt: skip
-        return asyncio.run(_talk(self.app, scope, [{"type": "websocket.connect"}]))
+        return asyncio.run(talk(self.app, scope, [{"type": "websocket.connect"}]))
 
 
-async def _talk(
+async def talk(
     app: Any, scope: dict[str, Any], incoming: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
+    """Send messages to an application, and return its answers."""
     left, sent = list(incoming), list[dict[str, Any]]()
 
     async def receive() -> dict[str, Any]:

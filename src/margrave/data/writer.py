@@ -32,11 +32,13 @@ class RowFormat:
         write: Writes a table with its schema, if any, to a path.
         library: Imports the library that writes it, or raises ``InputError``.
         limits: What a file of it can hold; None if it holds every table.
+        name: Its name in a list to choose from; "" if the list leaves it out.
     """
 
     write: Callable[[pa.Table, Schema | None, Path], None]
     library: Callable[[], object] = lambda: None
     limits: FileLimits | None = None
+    name: str = ""
 
 
 def check_format(path: str | None) -> None:
@@ -93,6 +95,15 @@ def endings_in_words() -> str:
     return f"{', '.join(some)} or {last}"
 
 
+def named_formats() -> dict[str, str]:
+    """Return the formats that people choose from: their endings, with their names.
+
+    >>> named_formats()
+    {'.parquet': 'Parquet', '.csv': 'CSV', '.xlsx': 'Excel', '.dta': 'Stata', '.sav': 'SPSS'}
+    """
+    return {ending: found.name for ending, found in _formats().items() if found.name}
+
+
 def write_table(
     table: pa.Table,
     path: str,
@@ -134,17 +145,18 @@ def _formats() -> dict[str, RowFormat]:
     """Return the formats that rows are written in, by ending."""
     arrow, lines = RowFormat(_write_arrow), _of_columns(_write_lines, file_limits.json_limits())
     excel = _of_columns(
-        workbook_writer.write_workbook, file_limits.excel_limits(), workbook_writer.library
-    )
+        workbook_writer.write_workbook, file_limits.excel_limits(), workbook_writer.library,
+        name="Excel",
+    )  # fmt: skip
     stata, spss = (
-        _of_columns(write, limits, statistical_writer.libraries, as_numbers=True)
-        for write, limits in (
-            (statistical_writer.write_stata, file_limits.stata_limits()),
-            (statistical_writer.write_spss, file_limits.spss_limits()),
+        _of_columns(write, limits, statistical_writer.libraries, as_numbers=True, name=name)
+        for write, limits, name in (
+            (statistical_writer.write_stata, file_limits.stata_limits(), "Stata"),
+            (statistical_writer.write_spss, file_limits.spss_limits(), "SPSS"),
         )
     )
     return {
-        ".parquet": RowFormat(_write_parquet), ".csv": RowFormat(_write_csv),
+        ".parquet": RowFormat(_write_parquet, name="Parquet"), ".csv": RowFormat(_write_csv, name="CSV"),
         ".feather": arrow, ".arrow": arrow, ".jsonl": lines, ".ndjson": lines,
         ".xlsx": excel, ".dta": stata, ".sav": spss,
     }  # fmt: skip
@@ -169,10 +181,10 @@ def _of_columns(
     library: Callable[[], object] = lambda: None,
     *,
     as_numbers: bool = False,
+    name: str = "",
 ) -> RowFormat:
-    return RowFormat(
-        partial(_write_columns, write=write, limits=limits, as_numbers=as_numbers), library, limits
-    )
+    writes = partial(_write_columns, write=write, limits=limits, as_numbers=as_numbers)
+    return RowFormat(writes, library, limits, name)
 
 
 def _write_columns(

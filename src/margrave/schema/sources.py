@@ -190,8 +190,17 @@ def code_words(column: Column, source: ColumnSource) -> list[str]:
     >>> code_words(Categorical("sex", ["1", "2"]), ColumnSource(labels={"1": "female"}))
     ['1 (female)', '2']
     """
+    return with_labels(column.labels(), source)
+
+
+def with_labels(texts: Sequence[str], source: ColumnSource) -> list[str]:
+    """Return categories of a column, each with its label.
+
+    >>> with_labels(["2", "1"], ColumnSource(labels={"1": "female"}))
+    ['2', '1 (female)']
+    """
     labels = source.labels
-    return [f"{text} ({labels[text]})" if text in labels else text for text in column.labels()]
+    return [f"{text} ({labels[text]})" if text in labels else text for text in texts]
 
 
 def labels_left(labels: Mapping[str, str], column: Column) -> dict[str, str]:

@@ -35,7 +35,7 @@ class Finding:
 
 
 class Findings:
-    """The answers of this process, one for each word.
+    """The answers of this process, one for each key.
 
     Args:
         ask: Asks a process; replaced in tests.
@@ -45,19 +45,29 @@ class Findings:
         self._ask, self._lock = ask, Lock()
         self._stored: dict[str, Finding] = {}
 
-    def get(self, verb: str, order: Mapping[str, Any], files: Hashable = ()) -> Finding:
-        """Return the answer to an order, which is asked for unless it was before, of the same state of its files."""
+    def get(
+        self, verb: str, order: Mapping[str, Any], files: Hashable = (), *, key: str = ""
+    ) -> Finding:
+        """Return the answer to an order, which is asked for unless it was before, of the same state of its files.
+
+        Args:
+            verb: The word for the process.
+            order: Its order.
+            files: The state of the files that the answer depends on.
+            key: The key of the answer; by default the word, so that an order replaces an earlier one.
+        """
+        key = key or verb
         with self._lock:
-            stored = self._stored.get(verb)
+            stored = self._stored.get(key)
             if stored is None or (stored.order, stored.files) != (order, files):
-                stored = self._stored[verb] = Finding(dict(order), files)
+                stored = self._stored[key] = Finding(dict(order), files)
                 Thread(target=self._fill, args=(verb, stored), daemon=True).start()
             return stored
 
-    def forget(self, verb: str) -> None:
+    def forget(self, key: str) -> None:
         """Drop an answer, so that it is asked for anew."""
         with self._lock:
-            self._stored.pop(verb, None)
+            self._stored.pop(key, None)
 
     def _fill(self, verb: str, finding: Finding) -> None:
         try:
@@ -81,6 +91,6 @@ def ask_process(verb: str, order: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         result: Mapping[str, Any] = json.loads(done.stdout)
     except ValueError:
-        words = "The process that reads the table ended without an answer."
+        words = "The process that was at work on the rows ended without an answer."
         return {"error": {"message": words, "remedy": "Is there enough memory?", "code": 70}}
     return result

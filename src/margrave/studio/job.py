@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from margrave._io import read_input, written_whole
 from margrave.accounting.journal import holds_run
+from margrave.data.writer import named_formats
 from margrave.errors import InputError, LedgerError
 from margrave.schema import Schema
 from margrave.studio.choices import MechanismChoice
@@ -80,7 +81,7 @@ class JobFolder:
         path: The folder.
     """
 
-    #: The files that a person may download, with their media types.
+    #: The files of a run that a person may download, with their media types.
     outputs: ClassVar[Mapping[str, str]] = {
         "rows.csv": "text/csv",
         "release.margrave": "application/octet-stream",
@@ -163,6 +164,11 @@ class JobFolder:
         """Write the outcome."""
         self._write("outcome.json", outcome)
 
+    def can_make(self, name: str) -> bool:
+        """Return True if a file of the drawn rows can be made, and is not there. A run that goes on may draw anew."""
+        has_rows = self.status().state == "released" and (self.path / "rows.parquet").is_file()
+        return name in row_files() and has_rows and not (self.path / name).is_file()
+
     def _read(self, name: str) -> dict[str, Any]:
         try:
             stored = json.loads(read_input(self.path / name))
@@ -173,3 +179,8 @@ class JobFolder:
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
         with written_whole(self.path / name, overwrite=True) as temporary:
             temporary.write_text(json.dumps(content, indent=2), encoding="utf-8")
+
+
+def row_files() -> dict[str, str]:
+    """Return the files that the rows of a run can be downloaded as, with the names of their formats."""
+    return {f"rows{ending}": name for ending, name in named_formats().items()}

@@ -18,6 +18,7 @@ from margrave.profiling.answers import DraftAnswer, answered, doubts_header, way
 from margrave.purpose_analyses import checked_purposes
 from margrave.schema import Learn, Schema
 from margrave.schema.column import Column
+from margrave.schema.sources import with_labels
 from margrave.studio.choices import policy_words
 from margrave.studio.findings import Finding
 from margrave.studio.project import key_of, questions_of
@@ -160,6 +161,7 @@ class DescribingPages:
         ways = ways_of(column)
         answer = self._site.settings.answers.get(column.name, DraftAnswer(way=ways[0]))
         remark = remark_on_page(drafted.remarks.get(column.name, ""))
+        histogram, source = found["histograms"][column.name], drafted.source(column.name)
         return {
             "number": i,
             "name": column.name,
@@ -171,7 +173,9 @@ class DescribingPages:
             "policies": policies_of(column),
             "more": bool(answer.edges or answer.outside),
             "has_codes": bool(answer.missing_codes or "codes that mean missing" in remark),
-            "histogram": found["histograms"][column.name],
+            "title": source.title,
+            "labels": with_labels(list(source.labels), source),
+            "histogram": {**histogram, "labels": with_labels(histogram["labels"], source)},
         }
 
     def save_columns(self, request: Request) -> Response:

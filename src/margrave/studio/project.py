@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Hashable, Mapping
@@ -131,6 +132,15 @@ class Project:
     def refusal(self, job: JobFolder) -> Finding:
         """Return why the table of a run is refused, read anew for each page."""
         return self.findings.get("refusal", {"folder": str(job.path)})
+
+    async def make_rows(self, job: JobFolder, name: str) -> Finding:
+        """Make a file of a run's drawn rows in a process of its own, and return its answer."""
+        key = str(job.path / name)
+        finding = self.findings.get("rows", {"folder": str(job.path), "name": name}, key=key)
+        while finding.is_open:
+            await asyncio.sleep(0.05)
+        self.findings.forget(key)
+        return finding
 
     def draft(self, found: Mapping[str, Any]) -> Schema:
         """Return the draft in the answer of ``reading``."""

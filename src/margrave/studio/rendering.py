@@ -125,6 +125,10 @@ def plain(text: str) -> str:
             "write the name of the copy",
         ),
         (", and its policy is 'refuse'", ", which stops the run"),
+        ("Draw fewer (--rows), or name a .parquet or .csv file", "Choose Parquet or CSV"),
+        ("Name a .parquet or .csv file", "Choose Parquet or CSV"),
+        (", or raise the column's low", ""),
+        ("Name a file elsewhere", "Check that the disk has room"),
     ):
         text = text.replace(words, there)
     sentences = re.split(r"(?<=[.?!])\s+(?=[A-Z])", text)

@@ -24,7 +24,7 @@ from margrave.schema.column import Column, abbreviate
 from margrave.schema.sources import code_words
 from margrave.studio.choices import MechanismChoice, mechanism_lines, policy_words
 from margrave.studio.guard import Guard
-from margrave.studio.job import JobFolder, JobStatus
+from margrave.studio.job import JobFolder, JobStatus, row_files
 from margrave.studio.rendering import Site, dataset_line, form_of, go, go_whole, number, whole
 from margrave.unit import size_is_public
 
@@ -252,6 +252,7 @@ class SpendingPages:
             can_drop=self._can_drop(job, status),
             has_begun=status.state in ("running", "released") or job.has_begun(),
             has_answers=(job.path / "answers.margrave").is_file(),
+            row_files=row_files(),
             finding=self._project.refusal(job) if _is_refused(status) else None,
         )
 
@@ -315,18 +316,25 @@ class SpendingPages:
         headers = {"content-security-policy": Guard.report_policy}
         return HTMLResponse(found["html"], headers=headers)
 
-    def file(self, request: Request) -> Response:
-        """Return an output of a run."""
+    async def file(self, request: Request) -> Response:
+        """Return an output of a run. Its rows in another format are made when they are first requested."""
         job, name = self._job(request), request.path_params["name"]
-        if job is None or name not in job.outputs or not (job.path / name).is_file():
-            return PlainTextResponse("There is no such file.", 404)
+        missing = PlainTextResponse("There is no such file.", 404)
+        if job is None or name not in {*job.outputs, *row_files()}:
+            return missing
+        if job.can_make(name) and (error := (await self._project.make_rows(job, name)).error):
+            number, form = int(request.path_params["number"]), row_files()[name]
+            return self._site.page(
+                "rows_refused.html", "run", error=error, code=422, number=number, format=form
+            )
+        if not (job.path / name).is_file():
+            return missing
         if name == "report.html":
             policy = {"content-security-policy": Guard.report_policy}
             return FileResponse(job.path / name, media_type="text/html", headers=policy)
         stem = job.order.table_name.partition(".")[0] or "margrave"
-        return FileResponse(
-            job.path / name, media_type=job.outputs[name], filename=f"{stem}-synthetic-{name}"
-        )
+        kind = job.outputs.get(name, "application/octet-stream")
+        return FileResponse(job.path / name, media_type=kind, filename=f"{stem}-synthetic-{name}")
 
     def _job(self, request: Request) -> JobFolder | None:
         try:

@@ -1,6 +1,7 @@
 """Facts about a table for the custodian's eyes: the draft with a picture of each column, a check, a comparison.
 
-**Privacy:** NOT private. They are shown on the custodian's page and kept in memory only.
+**Privacy:** NOT private. They are shown on the custodian's page and kept in memory only. Only ``rows`` reads a release
+alone, and writes a file.
 """
 
 from __future__ import annotations
@@ -10,20 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 
+from margrave.codebooks.statistical import has_labels, read_labels
 from margrave.data import read_table
-from margrave.data.batch_sources import open_source, sampled_frame
+from margrave.data.batch_sources import Files, open_source, sampled_frame
+from margrave.data.formats import FormattedFile
+from margrave.data.writer import write_table
 from margrave.error_sanitizer import hide_rows
+from margrave.errors import DataError
 from margrave.evaluation import WARNING, evaluate
 from margrave.frames import each_column
 from margrave.mechanisms import default_mechanism
 from margrave.profiling import check_table, constraint_questions
 from margrave.profiling.draft import quiet_draft
+from margrave.release import Release
 from margrave.row_checks import check_rows
 from margrave.schema import Schema
 from margrave.schema.column_profile import profile_column
 from margrave.schema.parts import source_name
 from margrave.schema.person_check import PersonCheck
+from margrave.schema.sources import labels_left
 from margrave.studio.histograms import Histogram, histogram_of
 from margrave.studio.job import JobFolder
 
@@ -33,7 +41,7 @@ def read(table: str) -> dict[str, Any]:
     """Return the draft of a table, its questions, and a histogram of each column."""
     max_rows = 1_000_000
     frame = sampled_frame(table, rows=max_rows)
-    drafted = quiet_draft(frame)
+    drafted = _with_labels(quiet_draft(frame), table)
     questions = constraint_questions(frame, drafted)
     return {
         "toml": drafted.for_run().to_toml(),
@@ -44,6 +52,24 @@ def read(table: str) -> dict[str, Any]:
         "histograms": {n: vars(h) for n, h in _histograms(frame, drafted).items()},
         "persons": _persons(frame, drafted.person),
     }
+
+
+def _with_labels(drafted: Schema, table: str) -> Schema:
+    """Return a draft with the labels in a file of Stata, SPSS or SAS. The answers to it do not publish them."""
+    source = open_source(table)
+    file = source.files[0] if isinstance(source, Files) else source
+    if not isinstance(file, FormattedFile) or not has_labels(file.path):
+        return drafted
+    try:
+        described = {v.name: v for v in read_labels(file.path)}
+    except DataError:  # a damaged catalog of SAS, without which the rows are read
+        return drafted
+    sources = {
+        c.name: replace(drafted.source(c.name), title=v.title, labels=labels_left(v.labels, c))
+        for c in drafted.columns
+        if (v := described.get(c.name)) is not None
+    }
+    return replace(drafted, sources={**drafted.sources, **sources})
 
 
 def _rows_of(table: str, frame: pa.Table) -> int:
@@ -111,6 +137,20 @@ def refusal(folder: str) -> dict[str, Any]:
     order, schema = job.order, job.schema()
     mechanism = order.choice.mechanism(schema, order.table) or default_mechanism(schema.domain)()
     check_rows(read_table(order.table, schema), mechanism)
+    return {}
+
+
+def rows(folder: str, name: str) -> dict[str, Any]:
+    """Write the drawn rows of a run in the format that a name ends in. Return nothing.
+
+    Raises:
+        InputError: The file cannot be written, its format cannot hold the rows, or its library is not installed.
+    """
+    run = Path(folder)
+    with (run / "rows.parquet").open("rb") as file:
+        drawn = pyarrow.parquet.read_table(file)
+    schema = Release.load(run / "release.margrave").schema
+    write_table(drawn, str(run / name), overwrite=True, schema=schema)
     return {}
 
 

@@ -42,7 +42,7 @@ def answer(verb: str, order: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer about the rows for the custodian, or the words of an error.
 
     Args:
-        verb: "read", "check", "compare" or "refusal".
+        verb: "read", "check", "compare", "refusal" or "rows".
         order: The table, and the schema or the release; or the folder of a run.
 
     Privacy:
@@ -146,7 +146,8 @@ def _made(job: JobFolder) -> dict[str, Any]:
     if has_rows:
         is_known = release.row_count_is_known
         drawn = release.sample(None if is_known else rows_if_unknown())
-        write_table(drawn, str(job.path / "rows.csv"), overwrite=True, schema=release.schema)
+        for name in ("rows.parquet", "rows.csv"):
+            write_table(drawn, str(job.path / name), overwrite=True, schema=release.schema)
         rows = drawn.num_rows
     heading = {"title": order.title, "office": order.office, "dataset": order.dataset}
     write_report(release, job.path / "report.html", overwrite=True, **heading)
