@@ -92,16 +92,23 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def text_in(array: np.ndarray[Any, Any]) -> str:
+    """The canaries that are values of an array. Among the digits of many floats, those of a canary occur by chance."""
+    if array.dtype.kind not in "iuf":
+        return repr(array.tolist())
+    kind = array.dtype if array.dtype.kind == "f" else np.float64
+    numbers = [*map(str, NUMBERS), *REALS]
+    return " ".join(text for text in numbers if (array == np.float64(text).astype(kind)).any())
+
+
 def texts_in(path: Path) -> str:
     """All that a file holds: as it is, as text, the members of a zip, the columns of a Parquet file."""
     found = [path.read_bytes()]
     if path.suffix == ".margrave":
         with zipfile.ZipFile(path) as archive:
             found += [archive.read(n) for n in archive.namelist()]
-            found += [
-                repr(np.load(io.BytesIO(archive.read(n))).tolist()).encode()
-                for n in archive.namelist()[1:]
-            ]
+            arrays = [np.load(io.BytesIO(archive.read(n))) for n in archive.namelist()[1:]]
+            found += [text_in(array).encode() for array in arrays]
     if path.suffix == ".parquet":
         rows = pyarrow.parquet.read_table(path)
         found += [repr(rows.to_pylist()).encode(), repr(rows.schema.metadata).encode()]
@@ -203,6 +210,15 @@ def test_the_scan_sees_a_canary(here: Path) -> None:
     seen = replace(release.provenance, parameters={"seen": NUMBERS[1], "who": WORDS[1]})
     replace(release, provenance=seen).save(here / "r.margrave")
     assert canaries_in(texts_in(here / "r.margrave")) == [WORDS[1], str(NUMBERS[1])]
+    with zipfile.ZipFile(here / "a.margrave", "w") as archive:
+        archive.writestr("manifest.json", "{}")
+        for i, array in enumerate(
+            (np.int64([2, NUMBERS[0]]), np.float32([0.5, REALS[1]]), np.array(WORDS[:1]))
+        ):
+            buffer = io.BytesIO()
+            np.save(buffer, array)
+            archive.writestr(f"arrays/{i}.npy", buffer.getvalue())
+    assert canaries_in(texts_in(here / "a.margrave")) == [WORDS[0], str(NUMBERS[0]), REALS[1]]
     assert canaries_in(f"There are {NUMBERS[2]:,} rows") == [str(NUMBERS[2])]
 
 
