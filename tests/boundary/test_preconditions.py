@@ -74,11 +74,11 @@ def test_a_column_is_named_if_its_rows_can_refuse_the_table(
     column: Column, inside: str, outside: str
 ) -> None:
     schema = Schema((column,))
-    found = preconditions(schema)
+    found = preconditions(schema)["refused_if"]
     assert not refused(schema, [inside] * 3)
-    assert refused(schema, [inside, outside]) == (found["outside"] == ["a"])
-    assert refused(schema, [inside, ""]) == (found["missing"] == ["a"])
-    assert refused(schema, [outside] * 12) == (found["all_unknown"] == ["a"])
+    assert refused(schema, [inside, outside]) == (found["value_outside_in"] == ["a"])
+    assert refused(schema, [inside, ""]) == (found["value_missing_in"] == ["a"])
+    assert refused(schema, [outside] * 12) == (found["no_known_value_in"] == ["a"])
 
 
 def test_a_table_without_rows_is_refused_and_so_it_is_said() -> None:
@@ -86,9 +86,10 @@ def test_a_table_without_rows_is_refused_and_so_it_is_said() -> None:
     empty = read_table(pa.table({"a": pa.array([], pa.string())}), schema)
     with pytest.raises(DataError, match="no rows"):
         check_rows(empty, Independent())
-    assert preconditions(schema)["no_rows"]
+    assert preconditions(schema)["refused_if"]["no_rows"]
     for schema_refuses in (True, False):
-        found = preconditions(schema) | {"no_rows": schema_refuses}
+        found = preconditions(schema)
+        found["refused_if"]["no_rows"] = schema_refuses
         assert ("the table has rows" in conditions(found, 1)) == schema_refuses
 
 
@@ -96,7 +97,7 @@ def test_a_table_without_rows_is_refused_and_so_it_is_said() -> None:
 def test_a_constraint_is_named_if_its_rows_can_refuse_the_table(policy: str) -> None:
     impossible = Impossible({"a": "nurse", "b": "nurse"}, violating=policy)
     schema = Schema((Categorical("a", CLERK), Categorical("b", CLERK)), constraints=(impossible,))
-    found = preconditions(schema)["constraints"]
+    found = preconditions(schema)["refused_if"]["row_violates"]
     assert (
         refused(schema, ["clerk", "nurse"], b=["clerk", "nurse"])
         == bool(found)
@@ -107,7 +108,7 @@ def test_a_constraint_is_named_if_its_rows_can_refuse_the_table(policy: str) -> 
 
 def test_a_column_of_persons_is_named() -> None:
     schema = Schema((Categorical("a", CLERK),), person="who")
-    assert preconditions(schema)["person"] == "who"
+    assert preconditions(schema)["refused_if"]["row_without_person_in"] == "who"
     assert refused(schema, ["clerk", "clerk"], who=["p1", ""])
 
 
@@ -145,12 +146,14 @@ def test_the_command_line_shows_them(
     found = json.loads(capsys.readouterr().out)["preconditions"]
     assert found == {
         "preflight": "custodian",
-        "no_rows": True,
-        "all_unknown": ["age", "sex"],
-        "outside": ["age"],
-        "missing": ["age", "sex"],
-        "constraints": [],
-        "person": None,
+        "refused_if": {
+            "no_rows": True,
+            "no_known_value_in": ["age", "sex"],
+            "value_outside_in": ["age"],
+            "value_missing_in": ["age", "sex"],
+            "row_violates": [],
+            "row_without_person_in": None,
+        },
     }
     assert run(["certificate", "r.margrave"]) == 0
     shown = " ".join(capsys.readouterr().out.split())

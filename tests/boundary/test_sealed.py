@@ -243,8 +243,11 @@ def test_the_certificate_states_no_precondition(tmp_path: Path) -> None:
     release.save(tmp_path / "r.margrave")
     found = Release.load(tmp_path / "r.margrave").certificate()["preconditions"]
     assert found == {
-        "preflight": "sealed", "no_rows": False, "all_unknown": [], "outside": [], "missing": [],
-        "constraints": [], "person": None,
+        "preflight": "sealed",
+        "refused_if": {
+            "no_rows": False, "no_known_value_in": [], "value_outside_in": [], "value_missing_in": [],
+            "row_violates": [], "row_without_person_in": None,
+        },
     }  # fmt: skip
     assert "none is refused for its rows" in conditions(found, 4)
 

@@ -131,7 +131,7 @@ BAD = {
     "a long row": (b"town,age\nYork,1,2\n", "line 2 does not have as many fields.*quoted"),
     "rows with another separator": (
         b"town,age\nYork;1\nHull;2\n",
-        "line 2 does not.*Lines 2 to 3 have 1 field each, and the header 2. Rows and header use diff",
+        "line 2 does not.*Lines 2 to 3 have 1 field each, and the header 2. Do rows and header use diff",
     ),
     "decimal commas": (
         b"town,age\nYork,1,5\nHull,2,5\n",

@@ -183,6 +183,17 @@ def test_no_other_file_is_made(released: Studio, tmp_path: Path) -> None:
     assert released.get("/run/1/rows.sav").code == 404, "a run that goes on may draw anew"
 
 
+def test_cards_show_the_labels_of_codes_that_are_taken_for_numbers(tmp_path: Path) -> None:
+    labels = {1: "surgery", 2: "medicine", 3: "intensive care", 9: "not stated"}
+    table = pandas.DataFrame({"ward": [1, 2, 3, 9] * 60, "stay": [*range(60)] * 4})
+    table.to_stata(tmp_path / "visits.dta", write_index=False, value_labels={"ward": labels})
+    studio = Studio(tmp_path)
+    studio.read("visits.dta")
+    page = studio.get("/columns").text
+    assert studio.project.draft(studio.project.reading().found or {}).columns[0].kind == "integer"
+    assert all(f"<li>{code} ({label})</li>" in page for code, label in labels.items())
+
+
 def test_cards_show_the_labels_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = "a label <b>with</b> marks that is too long for one line of a telephone " * 2
     table = pandas.DataFrame({"sex": [1.0, 2.0] * 60, "age": [float(i) for i in range(120)]})

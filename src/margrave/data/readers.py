@@ -377,7 +377,8 @@ def _fields_remedy(file: File | None, line: int | None) -> str:
         have = f"Lines 2 to {min(end, max_lines):,} have {counted(each, 'field')} each, and the header {header}."
         if each == 1:
             return (
-                f"{have} Rows and header use different separators: export the table again with one."
+                f"{have} Do rows and header use different separators? Export the table again with one, and with quotes"
+                " around a name that contains it."
             )
         return (
             f"{have} Do rows use another separator than the header, have numbers a decimal comma, or do rows end in a"

@@ -13,34 +13,27 @@ NO_VALUES = pa.nulls(0, pa.string())
 
 
 def preconditions(schema: Schema, preflight: str = "custodian") -> dict[str, Any]:
-    """Return the checks that refuse a table by its rows: columns by what they refuse, and constraints.
-
-    ``all_unknown`` are columns that refuse a table in which the schema knows none of their values.
+    """Return what would refuse a table because of its rows: columns by what they refuse, and constraints.
 
     ``preflight`` is the account's. Only the custodian's refuses a table for its rows.
 
     A refusal is an exact fact about the rows and costs nothing, so (epsilon, delta) hold between tables that both pass.
 
-    >>> found = preconditions(Schema.coded({"age": 3}))
-    >>> found["no_rows"], found["all_unknown"], found["outside"], found["missing"], found["person"]
-    (True, ['age'], ['age'], ['age'], None)
+    >>> found = preconditions(Schema.coded({"age": 3}))["refused_if"]
+    >>> found["no_rows"], found["value_outside_in"], found["value_missing_in"], found["row_without_person_in"]
+    (True, ['age'], ['age'], None)
     """
-    if preflight != "custodian":
-        return {
-            "preflight": preflight,
-            "no_rows": False,
-            "all_unknown": [],
-            "outside": [],
-            "missing": [],
-            "constraints": [],
-            "person": None,
-        }
+    refused = preflight == "custodian"
+    columns = schema.columns if refused else ()
+    constraints = schema.constraints if refused else ()
     return {
         "preflight": preflight,
-        "no_rows": True,
-        "all_unknown": [c.name for c in schema.columns],
-        "outside": [c.name for c in schema.columns if c.outside == "refuse"],
-        "missing": [c.name for c in schema.columns if not c.encode(NO_VALUES).home],
-        "constraints": [name_of(c) for c in schema.constraints if c.violating == "refuse"],
-        "person": schema.person,
+        "refused_if": {
+            "no_rows": refused,
+            "no_known_value_in": [c.name for c in columns],
+            "value_outside_in": [c.name for c in columns if c.outside == "refuse"],
+            "value_missing_in": [c.name for c in columns if not c.encode(NO_VALUES).home],
+            "row_violates": [name_of(c) for c in constraints if c.violating == "refuse"],
+            "row_without_person_in": schema.person if refused else None,
+        },
     }

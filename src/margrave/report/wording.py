@@ -57,10 +57,12 @@ def limits(account: Account) -> list[str]:
 def conditions(found: Mapping[str, Any], columns: int) -> str:
     """Return the checks that both tables of the promise pass, from the certificate's preconditions.
 
-    >>> found = {"preflight": "custodian", "no_rows": True, "all_unknown": ["age", "sex"], "outside": ["age"]}
-    >>> found |= {"missing": [], "constraints": [], "person": None}
-    >>> conditions(found, columns=2).endswith("; no value of age lies outside the schema. A refusal is not private.")
-    True
+    >>> from margrave.release.preconditions import preconditions
+    >>> from margrave.schema import Integer, Schema
+    >>> age = Integer("age", 0, 9, outside="refuse", missing=True)
+    >>> found = preconditions(Schema((age, Integer("stay", 0, 9, missing=True))))
+    >>> conditions(found, columns=2).split('; ')[-1]
+    'no value of age lies outside the schema. A refusal is not private.'
     """
     if found["preflight"] == "sealed":
         return "The promise holds between all tables: none is refused for its rows."
@@ -69,19 +71,23 @@ def conditions(found: Mapping[str, Any], columns: int) -> str:
             "The rows were read by a table of another distribution. margrave refused none of them; a refusal by that"
             " table is a fact about the rows that the promise does not cover."
         )
-    checks = ["the table has rows"] if found["no_rows"] else []
+    refused_if = found["refused_if"]
+    checks = ["the table has rows"] if refused_if["no_rows"] else []
     for kind, check in (
-        ("all_unknown", "the schema knows a value of {each}"),
-        ("outside", "no value of {any} lies outside the schema"),
-        ("missing", "no value of {any} is missing or unreadable"),
+        (
+            "no_known_value_in",
+            "{each} has a value that can be read, and one that the schema knows if it has ten values or more",
+        ),
+        ("value_outside_in", "no value of {any} lies outside the schema"),
+        ("value_missing_in", "no value of {any} is missing or unreadable"),
     ):
-        if names := found[kind]:
+        if names := refused_if[kind]:
             every = {"each": "each column", "any": "any column"}
             few = dict.fromkeys(every, named(names))
             checks.append(check.format(**(every if len(names) == columns else few)))
-    if found["person"] is not None:
-        checks.append(f"every row has a person in {found['person']}")
-    checks += [f"no row violates {name}" for name in found["constraints"]]
+    if (person := refused_if["row_without_person_in"]) is not None:
+        checks.append(f"every row has a person in {person}")
+    checks += [f"no row violates {name}" for name in refused_if["row_violates"]]
     return (
         "The promise holds between two tables that both pass these checks, since a table that fails one is refused:"
         f" {'; '.join(checks)}. A refusal is not private."

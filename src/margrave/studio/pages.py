@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -174,7 +175,7 @@ class DescribingPages:
             "more": bool(answer.edges or answer.outside),
             "has_codes": bool(answer.missing_codes or "codes that mean missing" in remark),
             "title": source.title,
-            "labels": with_labels(list(source.labels), source),
+            "labels": found["labels"].get(column.name, []),
             "histogram": {**histogram, "labels": with_labels(histogram["labels"], source)},
         }
 
@@ -327,6 +328,7 @@ class DescribingPages:
             fingerprint=self._project.fingerprint("purposes"),
             lacking=_lacking(self._site.settings.purposes, schema),
             names=[c.name for c in schema.columns],
+            example=_example(schema),
             form=form_of(request),
         )
 
@@ -380,6 +382,16 @@ def policies_of(column: Column) -> list[tuple[str, str]]:
     if isinstance(column, Learn) and not column.is_number:
         usual, others = "As the boxes say", ["other", *others]
     return [("", usual), *((name, words[name].capitalize()) for name in others)]
+
+
+def _example(schema: Schema) -> str:
+    """Return a purpose of these columns: a regression of a number, or a share."""
+    names = [written(ColumnName(c.name)) for c in schema.columns]
+    for name, column in zip(names, schema.columns, strict=True):
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            others = [other for other in names if other != name]
+            return f"ols {name} ~ {others[-1]}" if others else f"mean {name}"
+    return f"share {names[0]}"
 
 
 def _lacking(purposes: tuple[str, ...], schema: Schema) -> dict[str, str]:

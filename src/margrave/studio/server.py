@@ -50,9 +50,9 @@ def application(project: Project, port: int, stop: Callable[[], None]) -> Guard:
     def missing(_: Request, __: Exception) -> Response:
         return site.page("missing.html", code=404)
 
-    def refused(_: Request, error: Exception) -> Response:
+    def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, MargraveError)
-        return site.page("problem.html", error=error)
+        return site.page("problem.html", error=error, page=request.url.path)
 
     def failed(_: Request, __: Exception) -> Response:  # the guard reports the error
         return PlainTextResponse(Guard.failure_text, 500)

@@ -6,6 +6,7 @@ alone, and writes a file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from margrave.codebooks.statistical import has_labels, read_labels
+from margrave.codebooks.variable import Variable
 from margrave.data import read_table
 from margrave.data.batch_sources import Files, open_source, sampled_frame
 from margrave.data.formats import FormattedFile
@@ -41,10 +43,15 @@ def read(table: str) -> dict[str, Any]:
     """Return the draft of a table, its questions, and a histogram of each column."""
     max_rows = 1_000_000
     frame = sampled_frame(table, rows=max_rows)
-    drafted = _with_labels(quiet_draft(frame), table)
+    labels = _labels_in(table)
+    drafted = _with_labels(quiet_draft(frame), labels)
     questions = constraint_questions(frame, drafted)
     return {
         "toml": drafted.for_run().to_toml(),
+        "labels": {
+            name: [f"{code} ({label})" for code, label in v.labels.items()]
+            for name, v in labels.items()
+        },
         "remarks": dict(drafted.remarks),
         "rows": _rows_of(table, frame),
         "sampled": frame.num_rows >= max_rows,
@@ -54,20 +61,24 @@ def read(table: str) -> dict[str, Any]:
     }
 
 
-def _with_labels(drafted: Schema, table: str) -> Schema:
-    """Return a draft with the labels in a file of Stata, SPSS or SAS. The answers to it do not publish them."""
+def _labels_in(table: str) -> dict[str, Variable]:
+    """Return the titles and labels in a file of Stata, SPSS or SAS, by column."""
     source = open_source(table)
     file = source.files[0] if isinstance(source, Files) else source
     if not isinstance(file, FormattedFile) or not has_labels(file.path):
-        return drafted
+        return {}
     try:
-        described = {v.name: v for v in read_labels(file.path)}
+        return {v.name: v for v in read_labels(file.path)}
     except DataError:  # a damaged catalog of SAS, without which the rows are read
-        return drafted
+        return {}
+
+
+def _with_labels(drafted: Schema, labels: Mapping[str, Variable]) -> Schema:
+    """Return a draft with the labels of its columns. The answers to it do not publish them."""
     sources = {
         c.name: replace(drafted.source(c.name), title=v.title, labels=labels_left(v.labels, c))
         for c in drafted.columns
-        if (v := described.get(c.name)) is not None
+        if (v := labels.get(c.name)) is not None
     }
     return replace(drafted, sources={**drafted.sources, **sources})
 
