@@ -41,7 +41,8 @@ class AIM(AIMPlan):
         penalty: The noise that counts against a marginal: "projected", what is left of it in counts
             (``projected_error``), or "full", sqrt(2/pi) · scale_t · cells_r.
         column_error: Columns are measured again if their mean expected projected error is above this
-            share of the row count (``parts.opening``). None, the paper's form, never does.
+            share of the row count, with up to half of the budget, or all of it where the rows are very few
+            (``parts.opening``). None, the paper's form, never does.
         shortlist: The number of candidates that a round scores (``parts.shortlist``); 0 scores all, as the paper.
         generalized: Select by the generalized exponential mechanism, which the paper mentions. Its
             noise follows the weight of each marginal, not the largest.

@@ -29,11 +29,11 @@ from margrave.profiling import check_table, constraint_questions
 from margrave.profiling.draft import quiet_draft
 from margrave.release import Release
 from margrave.row_checks import check_rows
-from margrave.schema import Schema
+from margrave.schema import ColumnSource, Schema
 from margrave.schema.column_profile import profile_column
 from margrave.schema.parts import source_name
 from margrave.schema.person_check import PersonCheck
-from margrave.schema.sources import labels_left
+from margrave.schema.sources import labels_left, with_labels
 from margrave.studio.histograms import Histogram, histogram_of
 from margrave.studio.job import JobFolder
 
@@ -49,7 +49,7 @@ def read(table: str) -> dict[str, Any]:
     return {
         "toml": drafted.for_run().to_toml(),
         "labels": {
-            name: [f"{code} ({label})" for code, label in v.labels.items()]
+            name: with_labels(list(v.labels), ColumnSource(labels=v.labels))
             for name, v in labels.items()
         },
         "remarks": dict(drafted.remarks),

@@ -50,7 +50,7 @@ class Opening:
 
     #: The share of the largest model that the marginals of purposes may fill.
     purpose_share: ClassVar[float] = 0.5
-    #: The share of the budget above which columns get all of it: what twice their largest error would take.
+    #: Columns get the whole budget if an error of twice ``column_error`` would take more than this share of it.
     alone_above: ClassVar[Fraction] = Fraction(2, 5)
 
     @cached_property
