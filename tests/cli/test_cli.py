@@ -77,7 +77,7 @@ def test_mechanisms_are_listed_with_their_use(capsys: pytest.CaptureFixture[str]
 def test_numbers_have_intervals_and_marks(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = made(capsys, "--release", "r.margrave")
     assert "Means and most common categories with 95 % intervals" in said
-    assert re.search(r"^sex +share of \w +5\d\.\d % \(\S+ % to \S+ %\)", said, re.MULTILINE), said
+    assert re.search(r"^sex +share of \w +5\d\.\d+ % \(\S+ % to \S+ %\)", said, re.MULTILINE), said
     release = Release.load("r.margrave")
     whole = json.loads(ok(capsys, "numbers", "r.margrave", "--json"))
     assert whole == release.numbers(details=True).to_pylist()
