@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from margrave import AddRemoveRow, Ledger, UnfinishedError, synthesize
-from margrave.accounting import Budget
+from margrave.accounting import Budget, store
 from margrave.cli import synthesize as command
 from margrave.cli.main import run
 from margrave.errors import DataError, LedgerError, ReleaseError
-from margrave.mechanisms import AIM, MECHANISMS, MST, GaussianMechanism
+from margrave.mechanisms import AIM, MECHANISMS, MST, GaussianMechanism, Independent
 from margrave.models import GraphicalFit, NoModel
 from margrave.privacy import Gaussian
 from margrave.release import Release
@@ -286,6 +287,47 @@ def test_a_failed_run_keeps_its_place_in_the_ledger(breaks: Path) -> None:
     assert run([*asked, "--resume", "--overwrite"]) == 0, "the cap has room for one run alone"
     (found,) = Ledger("l.ledger").datasets()
     assert found.charged == Release.load("r.margrave").account.rho_spent
+
+
+class UsedByAnother(Independent):
+    """Independent columns after one more measurement. Between the two, if there is a file called busy, another program
+    begins to write to the ledger and does not end.
+    """
+
+    def run(self, private: Any, **more: Any) -> Release:
+        private.measure([("sex",)], Gaussian(rho=private.remaining / 4))
+        if Path("busy").exists():
+            OTHERS.append(sqlite3.connect("l.ledger", isolation_level=None))
+            OTHERS[0].execute("BEGIN EXCLUSIVE")
+        return super().run(private, **more)
+
+
+OTHERS: list[sqlite3.Connection] = []
+
+
+def test_a_ledger_that_is_in_use_in_the_middle_of_a_run_says_how_to_go_on(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Ledger("l.ledger").init("d", unit=AddRemoveRow(), cap=Budget.approx(1.0, 1e-6))
+    books = ["--ledger", "l.ledger", "--dataset", "d"]
+    asked = [*RUN, "-m", "independent", "-o", "r.csv", *books]
+    monkeypatch.setitem(MECHANISMS, "independent", UsedByAnother)
+    monkeypatch.setattr(store, "TIMEOUT_SECONDS", 0.05)
+    Path("busy").touch()
+    try:
+        assert run(asked) == LedgerError.exit_code
+    finally:
+        while OTHERS:
+            OTHERS.pop().close()
+    said = " ".join(capsys.readouterr().err.split())
+    assert "l.ledger is in use" in said
+    kept = "All answers so far are in r.csv.journal: after that, go on by the same command with --resume."
+    assert kept in said
+    Path("busy").unlink()
+    (before,) = Ledger("l.ledger").datasets()
+    assert run([*asked, "--resume"]) == 0, "the cap has room for one run alone"
+    (after,) = Ledger("l.ledger").datasets()
+    assert 0 < before.runs[0].debited < after.runs[0].debited == after.charged
 
 
 @pytest.mark.parametrize("output", ["-o", "--report"])

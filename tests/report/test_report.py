@@ -524,7 +524,8 @@ def test_a_pair_whose_means_by_group_are_not_reliable_is_for_counts_alone() -> N
             assert "some are not reliable: ward and stay." in counts[0]
             assert found.mark == "partly"
             assert found.sentences[-1] == (
-                "The only pair of columns was measured together, and its relation cannot be used."
+                "The only pair of columns was measured together, and counts by both columns can be used, but not"
+                " means by group."
             )
             assert counts[0].startswith(
                 "Counts by both columns of the measured pair, but not means"
@@ -773,6 +774,15 @@ def test_answers_without_a_distribution_are_not_said_to_have_synthetic_rows() ->
     rows = replace(release, model=fake_model.TableModel(schema.domain, np.maximum(counts, 0.0)))
     assert found.sentences[1:] == of_release(rows).sentences
     assert "the model, which the synthetic rows follow" in shown_words(rows)
+
+
+def test_the_number_of_records_has_an_interval_of_its_noise() -> None:
+    """Its half-width is 1.96 standard deviations of the sum of two counts with noise of 10 each: 27.7, rounded up."""
+    sex, age = measurement(("a",), [500.0, 500.0], 10.0), measurement(("b",), [1.0] * 3, 1e6)
+    words = shown_words(release_of(sex, age))
+    assert "records, estimated, with a 95 % interval 300 ± 28 columns 3" in words
+    public: Any = replace(release_of(sex), transcript=Transcript((PublicTotal(300), sex)))
+    assert "records 300 columns 3" in shown_words(public)
 
 
 def test_a_release_of_a_run_that_learned_nothing_claims_no_measurement() -> None:

@@ -7,9 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from margrave._io import check_output, is_part_of
-from margrave.accounting.journal import holds_answers
+from margrave.accounting.journal import holds_answers, holds_run
 from margrave.cli.terminal import echo
-from margrave.errors import InputError, MargraveError, UnfinishedError, UnlearnableError
+from margrave.errors import (
+    InputError,
+    LedgerError,
+    MargraveError,
+    UnfinishedError,
+    UnlearnableError,
+)
 from margrave.release import Release
 from margrave.transcript import ColumnAnswer, Discovery, Measurement
 
@@ -36,6 +42,7 @@ class Keeper:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Save the answers and report their place if the block fails after the run has spent."""
+        resumed = self._holds_run
         try:
             yield
         except UnfinishedError as error:
@@ -51,10 +58,13 @@ class Keeper:
         except MargraveError as error:
             if self.release is not None:
                 more = self._advice(self._rescued(error.message))
-                raise type(error)(
-                    error.message, remedy=f"{error.remedy or ''} {more}".strip()
-                ) from error
-            raise
+            elif isinstance(error, LedgerError) and self._holds_run and not resumed:
+                more = f"All answers so far are in {self.journal}: after that, {self._resume}."
+            else:
+                raise
+            raise type(error)(
+                error.message, remedy=f"{error.remedy or ''} {more}".strip()
+            ) from error
         except KeyboardInterrupt:
             if self._has_journal:
                 echo(f"All answers so far are in {self.journal}: {self._resume}.", err=True)
@@ -72,6 +82,13 @@ class Keeper:
     @property
     def _has_journal(self) -> bool:
         return self.journal is not None and Path(self.journal).exists()
+
+    @property
+    def _holds_run(self) -> bool:
+        try:
+            return self.journal is not None and holds_run(self.journal)
+        except LedgerError:  # it is the journal that failed, and the error says so
+            return False
 
     @property
     def _resume(self) -> str:

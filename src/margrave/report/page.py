@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from statistics import NormalDist
 from typing import Any
 
 from margrave._card import counted
@@ -283,15 +284,17 @@ def _tiles(release: Release, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     rho, transcript = facts["rho"], release.transcript
     share = quotient(rho["spent"]["decimal"], rho["budget"]["decimal"])
     choices = len(transcript.selections) + len(transcript.query_selections)
-    is_unknown = math.isinf(transcript.total_deviation())
+    deviation = transcript.total_deviation()
+    records = "records" if facts["size_is_public"] else "records, estimated"
+    size = "unknown" if math.isinf(deviation) else f"{facts['size']:,.0f}"
+    if 0.0 < deviation < math.inf:
+        records += f", with a {percent(LEVEL, 'g')} interval"
+        size += f" ± {math.ceil(NormalDist().inv_cdf((1.0 + LEVEL) / 2.0) * deviation):,}"
     return [
         ("epsilon", f"{facts['epsilon']:.4g}"),
         ("delta", f"{facts['delta']:.3g}"),
         (f"rho spent, {percent(share, '.4g')} of the budget", f"{rho['spent']['decimal']:.4g}"),
-        (
-            "records" if facts["size_is_public"] else "records, estimated",
-            "unknown" if is_unknown else f"{facts['size']:,.0f}",
-        ),
+        (records, size),
         ("columns", str(facts["schema"]["columns"])),
         ("noisy marginals", str(len(transcript.measurements))),
         ("noisy single counts", str(len(transcript.answers))),

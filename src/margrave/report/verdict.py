@@ -178,7 +178,7 @@ def _sentences(release: Release, good: int, columns: int, pairs: _Pairs) -> tupl
         *((weak,) if weak else ()),
         *without,
         _of_columns(good, columns),
-        *_of_pairs(pairs.coverage, len(pairs.usable)),
+        *_of_pairs(pairs.coverage, len(pairs.usable), len(pairs.rough)),
     )
 
 
@@ -199,7 +199,8 @@ def _of_columns(good: int, columns: int) -> str:
     return f"The main numbers of {good} of {columns} columns are reliable."
 
 
-def _of_pairs(coverage: Coverage, usable: int) -> tuple[str, ...]:
+def _of_pairs(coverage: Coverage, usable: int, rough: int) -> tuple[str, ...]:
+    """Return a sentence on the measured pairs: usable ones, and ones of which only counts by both columns are."""
     measured, pairs = coverage.measured, coverage.pairs
     if not pairs:
         return ()
@@ -208,14 +209,24 @@ def _of_pairs(coverage: Coverage, usable: int) -> tuple[str, ...]:
     were = "was" if measured == 1 else "were"
     if usable < measured:
         of_all = "The only pair" if pairs == 1 else f"{measured:,} of {pairs:,} pairs"
-        of_these = f"relations can be used for {f'{usable:,}' if usable else 'none'} of these"
-        usable_words = "its relation cannot be used" if measured == 1 else of_these
-        return (f"{of_all} of columns {were} measured together, and {usable_words}.",)
+        return (
+            f"{of_all} of columns {were} measured together, and {_usable(measured, usable, rough)}.",
+        )
     if measured == pairs:
         return (all_measured(),)
     return (
         f"Relations can be used for the {measured:,} of {pairs:,} pairs of columns that {were} measured together.",
     )
+
+
+def _usable(measured: int, usable: int, rough: int) -> str:
+    counts = "counts by both columns can be used, but not means by group"
+    if measured == 1:
+        return counts if rough else "its relation cannot be used"
+    if not usable and rough == measured:
+        return counts
+    found = f"relations can be used for {f'{usable:,}' if usable else 'none'} of these"
+    return f"{found}, and of {rough:,} more only counts by both columns" if rough else found
 
 
 def _use_for(
