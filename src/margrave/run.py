@@ -278,8 +278,7 @@ class Run:
             vouched=self.vouched,
             preflight=preflight,
         )
-        resumable = self.journal is not None
-        with answers_kept(attempt, resumable=resumable, sealed=self._sealed), gate as private:
+        with answers_kept(attempt, journal=self.journal, sealed=self._sealed), gate as private:
             attempt.gate = private
             made = self._learned(private, progress).run(private, rng=rng, progress=progress)
             account = private.schema, private.transcript, private.account()

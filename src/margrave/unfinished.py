@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 
 from margrave.error_sanitizer import failure_of
 from margrave.errors import LedgerError, MargraveError, UnfinishedError, UnlearnableError
@@ -26,13 +27,15 @@ class Attempt:
 
 
 @contextmanager
-def answers_kept(attempt: Attempt, *, resumable: bool, sealed: bool = False) -> Iterator[None]:
+def answers_kept(
+    attempt: Attempt, *, journal: str | Path | None, sealed: bool = False
+) -> Iterator[None]:
     """Raise an ``UnfinishedError`` with a release if the block fails after budget was spent.
 
     Args:
         attempt: The run.
-        resumable: The run has a journal. A fault of its journal or ledger then stays a ``LedgerError``, since the
-            answers are in the journal.
+        journal: That of the run, if it has one. A fault of its journal or ledger then stays a ``LedgerError``, since
+            the answers are in the journal.
         sealed: Neither the error nor its release says how the run failed, and no fault stays what it is.
 
     Privacy:
@@ -43,12 +46,17 @@ def answers_kept(attempt: Attempt, *, resumable: bool, sealed: bool = False) -> 
         yield
     except Exception as error:
         gate = attempt.gate
-        if (
-            gate is None
-            or not gate.account().debits
-            or (resumable and not sealed and isinstance(error, LedgerError))
-        ):
+        if gate is None or not gate.account().debits:
             raise
+        resumable = journal is not None
+        if resumable and not sealed and isinstance(error, LedgerError):
+            go_on = (
+                f"All answers so far are in {journal}: after that, --resume (in Python resume=True) goes on and pays"
+                " nothing twice."
+            )
+            raise LedgerError(
+                error.message, remedy=f"{error.remedy or ''} {go_on}".strip()
+            ) from error
         words = failure_of(error).words
         reason, advice = words, ""
         if isinstance(error, MargraveError):

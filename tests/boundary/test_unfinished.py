@@ -321,8 +321,7 @@ def test_a_ledger_that_is_in_use_in_the_middle_of_a_run_says_how_to_go_on(
             OTHERS.pop().close()
     said = " ".join(capsys.readouterr().err.split())
     assert "l.ledger is in use" in said
-    kept = "All answers so far are in r.csv.journal: after that, go on by the same command with --resume."
-    assert kept in said
+    assert "All answers so far are in r.csv.journal: after that, --resume (in Python" in said
     Path("busy").unlink()
     (before,) = Ledger("l.ledger").datasets()
     assert run([*asked, "--resume"]) == 0, "the cap has room for one run alone"

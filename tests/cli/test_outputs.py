@@ -85,7 +85,10 @@ def test_a_journal_that_nobody_named_is_not_called_an_option(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = refused(here, capsys, "synthesize", ".", *RUN[2:], "-o", "{o}.csv")
-    assert "The journal of this run, {o}.csv.journal, would be part of FILE, which is .." in said
+    assert (
+        ". is a folder, whose files are read as one table, and the journal of this run, {o}.csv.journal"
+        in said
+    )
     assert "give the journal another place: --journal FILE" in said
     said = refused(here, capsys, "synthesize", ".", *RUN[2:], "-o", "../o.csv", "--journal", "j")
     assert "--journal and FILE name the same file" in said

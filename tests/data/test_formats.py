@@ -301,6 +301,8 @@ def test_a_sheet_is_named_where_there_are_several(tmp_path: Path) -> None:
         assert read_frame(f"{path}?sheet=June").num_rows == 2
         with pytest.raises(DataError, match="has no sheet 'July'"):
             read_frame(f"{path}?sheet=July")
+        with pytest.raises(DataError, match=r"has no sheet 'june'\. Did you mean 'June'"):
+            read_frame(f"{path}?sheet=june")
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet", "no-such.csv", "named.xlsx"])

@@ -429,6 +429,17 @@ def test_a_column_that_cannot_be_read_at_all_is_refused(
     assert read_table(empty, FORGOTTEN).rows() == 3  # a column that is empty says so
 
 
+def test_a_format_that_no_value_has_is_told_by_itself() -> None:
+    days = Schema([Date("admitted", date(2023, 1, 1), date(2023, 12, 31), format="%d/%m/%Y")])
+    with pytest.raises(DataError) as raised:
+        read_table(pa.table({"admitted": ["2023-04-20", "2023-05-02"]}), days)
+    told = str(raised.value)
+    assert (
+        'They are not written as format = "%d/%m/%Y" says: give the format that they have' in told
+    )
+    assert "margrave schema check" in told
+
+
 @pytest.mark.parametrize(
     ("column", "values"),
     [

@@ -431,6 +431,18 @@ def test_what_is_drawn_beside_an_unknown_value_is_drawn_for_its_code() -> None:
     assert min(here["income"].to_pylist()) < 5
 
 
+def test_a_value_that_the_model_has_no_record_of_is_named() -> None:
+    """Here it is a value outside the categories, whose code the model holds to be empty."""
+    town, age = Categorical("town", ["York", "Hull"], other=True), Integer("age", 0, 3)
+    schema = Schema([town, age, Boolean("smokes")])
+    theta = np.array([[0.0] * 4, [1.0] * 4, [-np.inf] * 4])
+    model = GraphicalModel(schema.domain, 12.0, {("town", "age"): theta})
+    release = replace(fake_release(schema=schema), model=model)
+    with pytest.raises(InputError, match=r"no record with town other, .* count as other\.$"):
+        release.complete(pa.table({"town": ["Hull", "Rome"]}), attestation="public")
+    assert release.complete(pa.table({"town": ["Hull"]}), attestation="public").num_rows == 1
+
+
 def test_no_rows_are_no_rows() -> None:
     whole = hospital().complete(register().slice(0, 1), attestation="the public register")
     assert whole.num_rows == 1

@@ -151,6 +151,17 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     assert not Schema.load(path).draft
 
 
+def test_a_schema_that_may_not_be_read_is_to_be_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: object) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("margrave.schema.schema.read_input", refused)
+    with pytest.raises(SchemaError, match=r"Permission denied\. Ask its owner for permission"):
+        Schema.load(tmp_path / "schema.toml")
+
+
 def test_the_hash_is_of_the_content() -> None:
     assert OBJECTS.hash() == Schema.from_toml(FULL).hash()
     assert replace(OBJECTS, remarks={"": "hello"}).hash() == OBJECTS.hash()
@@ -290,7 +301,7 @@ TEXTS = {
     "decimals too many": (column(kind='"real"', high="1e9", decimals="10"), "beyond the precision"),
     "date is text": (
         column(kind='"date"', low='"2020-01-01"', high="2020-02-01"),
-        "low is not a date.*quotes",
+        "low is not a date.*Write low = 2020-01-01 in a file, without quotes, or low=date\\(2020, 1, 1\\)",
     ),
     "date is a time": (
         column(kind='"date"', low="2020-01-01T00:00:00", high="2020-02-01"),

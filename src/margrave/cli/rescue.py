@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from margrave._io import check_output, is_part_of
-from margrave.accounting.journal import holds_answers, holds_run
+from margrave.accounting.journal import holds_answers
 from margrave.cli.terminal import echo
-from margrave.errors import (
-    InputError,
-    LedgerError,
-    MargraveError,
-    UnfinishedError,
-    UnlearnableError,
-)
+from margrave.errors import InputError, MargraveError, UnfinishedError, UnlearnableError
 from margrave.release import Release
 from margrave.transcript import ColumnAnswer, Discovery, Measurement
 
@@ -42,7 +37,6 @@ class Keeper:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Save the answers and report their place if the block fails after the run has spent."""
-        resumed = self._holds_run
         try:
             yield
         except UnfinishedError as error:
@@ -58,13 +52,10 @@ class Keeper:
         except MargraveError as error:
             if self.release is not None:
                 more = self._advice(self._rescued(error.message))
-            elif isinstance(error, LedgerError) and self._holds_run and not resumed:
-                more = f"All answers so far are in {self.journal}: after that, {self._resume}."
-            else:
-                raise
-            raise type(error)(
-                error.message, remedy=f"{error.remedy or ''} {more}".strip()
-            ) from error
+                raise type(error)(
+                    error.message, remedy=f"{error.remedy or ''} {more}".strip()
+                ) from error
+            raise
         except KeyboardInterrupt:
             if self._has_journal:
                 echo(f"All answers so far are in {self.journal}: {self._resume}.", err=True)
@@ -82,13 +73,6 @@ class Keeper:
     @property
     def _has_journal(self) -> bool:
         return self.journal is not None and Path(self.journal).exists()
-
-    @property
-    def _holds_run(self) -> bool:
-        try:
-            return self.journal is not None and holds_run(self.journal)
-        except LedgerError:  # it is the journal that failed, and the error says so
-            return False
 
     @property
     def _resume(self) -> str:
@@ -196,6 +180,13 @@ def journal_of(
     for option, path in {**outputs, **inputs}.items():
         if not path or not is_part_of(journal, path):
             continue
+        if os.path.isdir(path) and not named:
+            raise InputError(
+                f"{path} is a folder, whose files are read as one table, and the journal of this run, {journal}, would"
+                " be one of them.",
+                remedy="Name one file of it; or write the outputs elsewhere, or give the journal another place:"
+                " --journal FILE.",
+            )
         if named:
             raise InputError(f"--journal and {option} name the same file.", remedy="Name two.")
         raise InputError(

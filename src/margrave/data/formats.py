@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.codebooks.statistical import moment_formats, period_note, read_function
-from margrave.errors import DataError, InputError, MargraveError
+from margrave.errors import DataError, InputError, MargraveError, did_you_mean
 from margrave.schema.parsing import arrow_of, parse_moment
 
 
@@ -133,7 +133,8 @@ def _workbook(path: Path, sheet: str | None) -> FormattedFile:
     if sheet is not None and sheet not in book.sheet_names:
         raise DataError(
             f"{path} has no sheet {sheet!r}.",
-            remedy="Name one that it has, with its capitals and blanks.",
+            remedy=did_you_mean(sheet, book.sheet_names)
+            or "Name one that it has, with its capitals and blanks.",
         )
     name = book.sheet_names[0] if sheet is None else sheet
     # The library gives a number to a second column of one name: here, names are as in the file.

@@ -421,8 +421,8 @@ def match_columns(
     if extra and len(absent) == len(expected):
         raise DataError(
             "No column of the table has a name that the schema knows.",
-            remedy="The first line of a CSV file names the columns: is it there? A frame names them by text, in one"
-            " level. Make the two agree.",
+            remedy="Is it the right file, or sheet of a workbook? The first line of either names the columns: is it"
+            " there? A frame names them by text, in one level. Make the two agree.",
         )
     differences = []
     if absent:

@@ -48,7 +48,11 @@ def completed(
     public = PublicTable(codes, attestation)  # which checks the attestation
     _check(given, codes)
     _check_possible(schema, codes)
-    whole = model.complete(public.codes, rng=rng)
+    try:
+        whole = model.complete(public.codes, rng=rng)
+    except InputError:
+        _check_held(given, model, codes)
+        raise
     _check(schema, whole)
     known = _points(given, codes, rows, rng)
     made = schema.decode(whole, rng=rng, known=known, as_numbers=True)
@@ -106,6 +110,24 @@ def _check_possible(schema: Schema, codes: Codes) -> None:
             f"{wrong:,} of the rows have values that the schema declares impossible together, whatever the columns are"
             " that they lack.",
             remedy="Mend or drop these rows, or mend the schema's constraints and release anew.",
+        )
+
+
+def _check_held(schema: Schema, model: Model, codes: Codes) -> None:
+    """Raise ``InputError`` for the columns that have values of which the model has no record."""
+    lacking = {}
+    for column in schema.columns:
+        clique = (column.name,)
+        rows = np.bincount(codes.column(column.name), minlength=column.size)
+        absent = np.flatnonzero((rows > 0) & ~(model.answer([clique])[clique] > 0))
+        if absent.size:
+            lacking[column.name] = [column.labels()[i] for i in absent[:5]]
+    if lacking:
+        found = " and ".join(f"{a} {' or '.join(labels)}" for a, labels in lacking.items())
+        raise InputError(
+            f"The model has no record with {found}, and the rows have.",
+            remedy="Recode these values, or leave the column out. Values that the schema does not know count as"
+            " other.",
         )
 
 

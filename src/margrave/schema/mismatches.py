@@ -54,8 +54,13 @@ ADVICE = {
 }
 
 
-def advice(kind: str) -> str:
-    """Return a sentence on what a column of a kind reads."""
+def advice(kind: str, form: str = "") -> str:
+    """Return a sentence on what a column of a kind reads, which may state the ``form`` of its dates."""
+    if form:
+        return (
+            f'They are not written as format = "{form}" says: give the format that they have, or none if they are'
+            " written like 2020-12-31."
+        )
     return ADVICE.get(kind, "Correct the column's kind, or what it may hold.")
 
 

@@ -264,12 +264,22 @@ Numeric = Integer | Real | Date | Timestamp
 
 def _day(column: str, key: str, value: Any) -> date:
     if isinstance(value, datetime) or not isinstance(value, date):
+        meant = _meant(value)
         raise validators.column_error(
             column,
             f"{key} is not a date.",
-            f"Write {key} = 2020-12-31 in a file, without quotes, or {key}=date(2020, 12, 31) in Python.",
+            f"Write {key} = {meant} in a file, without quotes, or"
+            f" {key}=date({meant.year}, {meant.month}, {meant.day}) in Python.",
         )
     return value
+
+
+def _meant(value: Any) -> date:
+    """Return the date that a text has, or one to show the form."""
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        return date(2020, 12, 31)
 
 
 def _moment(column: str, key: str, value: Any, unit: str, seconds: int) -> datetime:

@@ -155,7 +155,9 @@ class Schema(SchemaContent, ByName, Card):
         except OSError as error:
             raise SchemaError(
                 f"The schema {path} cannot be read: {error.strerror or 'no file of that name'}.",
-                remedy="Check the path.",
+                remedy="Ask its owner for permission."
+                if isinstance(error, PermissionError)
+                else "Check the path.",
             ) from None
         except ValueError:
             raise SchemaError("The path of the schema is not a path.") from None

@@ -60,6 +60,7 @@ class ColumnCheck:
     causes: Mapping[str, int] = field(default_factory=dict)
     has: str = ""
     bounds: str = ""
+    form: str = ""
 
     @staticmethod
     def of(
@@ -91,6 +92,7 @@ class ColumnCheck:
             causes or {},
             has,
             bounds,
+            getattr(column, "format", None) or "",
         )
 
     def __add__(self, other: ColumnCheck) -> ColumnCheck:
@@ -109,6 +111,7 @@ class ColumnCheck:
             },
             self.has or other.has,
             self.bounds,
+            self.form,
         )
 
     def in_words(self) -> str:
@@ -197,27 +200,24 @@ class ColumnCheck:
             remedy = (
                 f"{has}{self._because} {recode}"
                 if public
-                else self._because or f" {advice(self.kind)}"
+                else self._because
+                or f" {advice(self.kind, self.form)}{CHECK * (not public and not self.has)}"
             )
             yield f"{column} not one of its values {known}.{remedy}"
             return
+        check = "" if public or self.has or self.causes else CHECK
         if self.outside and self.policy == "refuse":
             widen = "Widen its bounds or categories if more are public, or choose what becomes of values outside."
             yield (
                 f"{column} {_values(self.outside)} outside the schema, and its policy is 'refuse'."
-                f"{f'{has} {recode}' if public else f' {widen}'}{self._because}"
+                f"{f'{has} {recode}' if public else f' {widen}'}{self._because or check}"
             )
         if self.unreadable and (self.policy == "refuse" or not self.home):
-            check = (
-                ""
-                if public or self.has
-                else " margrave schema check (in Python check_table) says what they look like."
-            )
             mark = "" if self.home else " If they stand for missing values, set missing to true."
             yield (
                 f"{column} {_values(self.unreadable)} cannot be read as its kind"
                 f"{', and its policy is refuse' if self.policy == 'refuse' else ''}."
-                f" {recode if public else advice(self.kind) + mark}{self._because or check}"
+                f" {recode if public else advice(self.kind, self.form) + mark}{self._because or check}"
             )
         if self.empty and not self.home:
             add = "Allow missing values: set missing to true."
@@ -257,6 +257,8 @@ class ColumnCheck:
     def _because(self) -> str:
         return main_cause(self.causes, self.unreadable or self.outside)
 
+
+CHECK = " margrave schema check (in Python check_table) says what they look like."
 
 READ_OFF = "Were they known without looking? If not, replace them: what was read off the rows is published as it is."
 
