@@ -133,7 +133,7 @@ def _workbook(path: Path, sheet: str | None) -> FormattedFile:
     if sheet is not None and sheet not in book.sheet_names:
         raise DataError(
             f"{path} has no sheet {sheet!r}.",
-            remedy=did_you_mean(sheet, book.sheet_names)
+            remedy=did_you_mean(sheet, book.sheet_names).strip()
             or "Name one that it has, with its capitals and blanks.",
         )
     name = book.sheet_names[0] if sheet is None else sheet

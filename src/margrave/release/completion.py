@@ -123,7 +123,7 @@ def _check_held(schema: Schema, model: Model, codes: Codes) -> None:
         if absent.size:
             lacking[column.name] = [column.labels()[i] for i in absent[:5]]
     if lacking:
-        found = " and ".join(f"{a} {' or '.join(labels)}" for a, labels in lacking.items())
+        found = " and ".join(f"{a} = {' or '.join(labels)}" for a, labels in lacking.items())
         raise InputError(
             f"The model has no record with {found}, and the rows have.",
             remedy="Recode these values, or leave the column out. Values that the schema does not know count as"
