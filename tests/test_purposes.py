@@ -445,12 +445,18 @@ def test_a_column_that_is_not_there_is_named(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["mean type", "median type by sold", "ols type ~ area", "ols log(type) ~ area", "correlation price, type"],
+    ["mean type", "median type by sold", "ols type ~ area", "ols log(type) ~ area"],
 )  # fmt: skip
 def test_categories_have_no_means(text: str) -> None:
     with pytest.raises(InputError, match="needs numbers") as caught:
         Purpose.of(text, DOMAIN)
     assert "share type" in str(caught.value)
+
+
+def test_a_correlation_with_categories_has_means_by_group_in_its_place() -> None:
+    with pytest.raises(InputError, match="'type' has categories") as caught:
+        Purpose.of("correlation price, type", DOMAIN)
+    assert 'Ask for the mean by group: "mean price by type".' in str(caught.value)
 
 
 def one_of_each_kind() -> Release:
@@ -645,6 +651,93 @@ def test_words_near_to_a_purpose_are_refused_with_the_purpose(
     assert remedy in (caught.value.remedy or "")
 
 
+VISITS = Schema([
+    Integer("age", 0, 99), Categorical("ward", ["surgery", "eye", "ear"], missing=True), Integer("stay", 0, 9),
+    Real("cost", 0.0, 100.0), Boolean("smoker"), Categorical("sex", ["f", "m"]), Ordinal("grade", ["1", "2", "3"]),
+    Date("admitted", date(2020, 1, 1), date(2020, 12, 31)), Coded("code", 3),
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("inference", [True, False])
+def test_an_effect_is_on_a_number_or_on_yes_and_no(
+    inference: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not inference:
+        monkeypatch.setattr("margrave.purpose_analyses.find_spec", lambda name: None)
+    for outcome, formula in (
+        ("ward", "ward == 'surgery' ~ smoker + age"),
+        ("grade", "grade == '1' ~ smoker + age"),
+        ("sex", "sex ~ smoker + age"),
+    ):
+        text = f"effect of smoker on {outcome} given age"
+        with pytest.raises(InputError) as caught:
+            checked_purposes([text], VISITS)
+        assert str(caught.value) == (
+            f"The purpose {text!r} has the outcome {outcome!r}, which has categories. An effect is on a number or on"
+            f' yes and no. Name another outcome, or write "logistic {formula}".'
+        )
+        assert checked_purposes([f"logistic {formula}"], VISITS)
+    for outcome in ("stay", "cost", "admitted", "code"):
+        assert checked_purposes([f"effect of ward on {outcome} given smoker"], VISITS)
+    assert checked_purposes(["effect of ward on smoker"], VISITS)
+
+
+def test_an_effect_on_categories_is_refused_by_the_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "houses.toml").write_text(SCHEMA)
+    plan = ["plan", "-s", str(tmp_path / "houses.toml"), "--epsilon", "1", "--delta", "1e-9"]
+    assert run([*plan, "--for", "effect of area on kind"]) != 0
+    said = capsys.readouterr()
+    assert "An effect is on a number or on yes and no." in said.err
+    assert "standard deviations of kind" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("share of surgery",
+         "no column 'surgery': it is a value of 'ward'. Write \"share ward\", which covers every value."),
+        ("share eye by sex", 'Write "share ward by sex", which covers every value.'),
+        ("share eye by ward", 'Write "share ward", which covers every value.'),
+        ("count of eye", 'Write "count by ward", which covers every value.'),
+        ("share of smokers", "Did you mean 'smoker'? Write \"share COLUMN\", such as \"share ward\"."),
+        ("share of the ward by sex", 'has \'of\' before its column. Write "share ward by sex".'),
+        ("quantile of stay 0.9", 'Write "quantile stay 0.9".'),
+        ("count of ward", 'Write "count by ward".'),
+        ("correlation stay",
+         "A correlation is between two columns, and the purpose 'correlation stay' has one. Write \"correlation stay"
+         ' and age".'),
+        ("correlation age", 'Write "correlation age and stay".'),
+    ],
+)  # fmt: skip
+def test_a_value_or_a_missing_column_is_refused_with_the_columns(text: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        checked_purposes([text], VISITS)
+    assert words in str(caught.value)
+
+
+def test_without_values_a_share_is_refused_with_its_form() -> None:
+    with pytest.raises(InputError, match=r'Write "share COLUMN", such as "share type"\.'):
+        Purpose.of("share of flat", DOMAIN)
+
+
+def test_a_text_that_is_not_an_analysis_is_refused_with_texts_of_analyses() -> None:
+    release = one_of_each_kind()
+    with pytest.raises(InputError, match="The analysis 'mode whole' is not understood") as caught:
+        analyze(release, "mode whole")
+    remedy = caught.value.remedy or ""
+    assert '"quantile price 0.9"' in remedy
+    assert not re.search("effect|count|share", remedy)
+    with pytest.raises(InputError) as caught:
+        analyze(release, "effect of truth on whole given broken")
+    assert (caught.value.remedy or "").startswith(
+        'An effect is a coefficient of a regression: write "ols whole ~ '
+    )
+    with pytest.raises(InputError, match="logistic ranked == '1' ~ truth"):
+        analyze(release, "effect of truth on ranked")
+
+
 def test_names_of_columns_may_have_the_words_of_other_errors() -> None:
     domain = Domain.of({"pay for work": 4, "rise if any": 3, "hours within two": 2, "a=b": 2})
     for text in ("mean pay for work by rise if any", "count by hours within two", "share a=b"):
@@ -652,7 +745,7 @@ def test_names_of_columns_may_have_the_words_of_other_errors() -> None:
     assert Purpose.of("ols price ~ type == 'flat if any'", DOMAIN).columns == ("price", "type")
 
 
-@pytest.mark.parametrize("text", ["price", "correlation price", "effect of sold", "mode price"])
+@pytest.mark.parametrize("text", ["price", "effect of sold", "mode price"])
 def test_what_is_not_understood_is_refused_with_examples(text: str) -> None:
     with pytest.raises(InputError, match="is not understood") as caught:
         Purpose.of(text, DOMAIN)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from margrave.formula import check_outcome, parse
-from margrave.purposes import Purpose, check_not_person, purposes_of
+from margrave.purposes import Purpose, category_values, check_not_person, purposes_of
 from margrave.schema import Schema
 
 
@@ -22,7 +22,7 @@ def checked_purposes(texts: Sequence[str], schema: Schema) -> tuple[Purpose, ...
         None spent: public inputs only.
     """
     check_not_person(texts, schema.person)
-    found = purposes_of(texts, schema.domain, schema.kinds)
+    found = purposes_of(texts, schema.domain, schema.kinds, category_values(schema.columns))
     if found and all(map(find_spec, ("pandas", "scipy", "statsmodels", "formulaic"))):
         from margrave.inference.in_words import check_analyses
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from margrave.domain import Domain
-from margrave.errors import InputError
+from margrave.errors import InputError, did_you_mean
+from margrave.formula import Call, ColumnName, Text, time_part, written
 from margrave.types import Attribute
 
 
@@ -68,6 +69,97 @@ def _with_column(kind: str, before: str, condition: str, domain: Domain) -> str:
         return ""
     by = ", " if " by " in f" {before}" else " by "
     return f', and name its column: "{kind} {before}{by}{max(names, key=len)}"'
+
+
+def check_outcome_words(
+    kind: str, rest: str, domain: Domain, values: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise ``InputError`` for "of" before the column of a statistic, and for a value in place of it.
+
+    Args:
+        kind: The first word of the purpose.
+        rest: The words after it.
+        domain: The columns.
+        values: The values of columns of categories, as far as they are known.
+    """
+    own = rest.removeprefix("by ") if kind == "count" else rest
+    plain = re.sub("^of (the )?", "", own)
+    if _begins_with_column(own, domain):
+        return
+    name, by, groups = plain.partition(" by ")
+    form = "count by" if kind == "count" else kind
+    if plain != own and (_begins_with_column(plain, domain) or time_part(name) is not None):
+        raise InputError(
+            f"The purpose {f'{kind} {rest}'[:80]!r} has 'of' before its column.",
+            remedy=f'Write "{form} {plain}".',
+        )
+    column = next((c for c, own in values.items() if name in own), None)
+    if column is not None:
+        form = "count by" if kind == "count" else "share"
+        end = "" if column in re.split(", | and ", groups) else f"{by}{groups}"
+        raise InputError(
+            f"There is no column {name!r}: it is a value of {column!r}.",
+            remedy=f'Write "{form} {column}{end}", which covers every value.',
+        )
+    if plain != own:
+        example = next((a for a in domain if a in domain.unordered), domain.attributes[0])
+        such_as = f', such as "{form} {example}"' if form in ("share", "count by") else ""
+        raise InputError(
+            f"There is no column {name!r}.",
+            remedy=f'{did_you_mean(name, domain)}Write "{form} COLUMN"{such_as}. The columns are:'
+            f" {', '.join(domain.attributes)}.",
+        )
+
+
+def _begins_with_column(words: str, domain: Domain) -> bool:
+    return any(words == a or words.startswith((f"{a} ", f"{a},")) for a in domain)
+
+
+def regression_of(
+    outcome: Attribute, others: Sequence[Attribute], domain: Domain, value: str | None = None
+) -> str:
+    """Return the formula of an outcome, or of its comparison with a value, by other columns.
+
+    >>> regression_of("ward", ["age"], Domain.of({"ward": 3, "age": 9}), "surgery")
+    "ward == 'surgery' ~ age"
+    """
+    calls = {part: call for call, part in domain.functions.items()}
+
+    def term(column: Attribute) -> str:
+        if column not in calls:
+            return written(ColumnName(column))
+        function, whole = calls[column]
+        return written(Call(function, (ColumnName(whole),)))
+
+    compared = "" if value is None else f" == {written(Text(value))}"
+    return f"{term(outcome)}{compared} ~ {' + '.join(map(term, others))}"
+
+
+def no_effect(
+    outcome: Attribute,
+    others: Sequence[Attribute],
+    domain: Domain,
+    values: Mapping[str, Sequence[str]],
+    text: str,
+) -> InputError:
+    """Return the error of an effect on a column of categories."""
+    left = None
+    if domain.size(outcome) - (outcome in domain.missing) > 2:
+        left = next(iter(values.get(outcome, ())), "VALUE")
+    formula = regression_of(outcome, others, domain, left)
+    return InputError(
+        f"The purpose {text[:80]!r} has the outcome {outcome!r}, which has categories. An effect is on a number or on"
+        " yes and no.",
+        remedy=f'Name another outcome, or write "logistic {formula}".',
+    )
+
+
+def no_pair(column: Attribute, other: str, text: str) -> InputError:
+    """Return the error of a correlation of one column, with another column as an example."""
+    return InputError(
+        f"A correlation is between two columns, and the purpose {text[:80]!r} has one.",
+        remedy=f'Write "correlation {column} and {other}".',
+    )
 
 
 def check_separated(name: str, domain: Domain, between: str) -> None:

@@ -11,8 +11,16 @@ from typing import ClassVar
 from margrave.domain import Domain
 from margrave.errors import InputError
 from margrave.formula import columns_in, expand, gives_truth, parse, quoting_hint, time_part
-from margrave.purpose_words import check_once, check_separated, check_words, unclear
-from margrave.schema.categorical import Ordinal
+from margrave.purpose_words import (
+    check_once,
+    check_outcome_words,
+    check_separated,
+    check_words,
+    no_effect,
+    no_pair,
+    unclear,
+)
+from margrave.schema.categorical import Categorical, Ordinal
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Timestamp
 from margrave.schema.parts import Hour, Weekday
@@ -56,7 +64,9 @@ class Purpose:
         "quantile": "quantile", "quantiles": "quantile", "share": "share", "proportion": "share",
     }  # fmt: skip
     #: Statistics of numbers.
-    of_numbers: ClassVar[tuple[str, ...]] = ("mean", "total", "quantile", "correlation", "ols")
+    of_numbers: ClassVar[tuple[str, ...]] = (
+        "mean", "total", "quantile", "correlation", "ols", "effect",
+    )  # fmt: skip
     #: Statistics that have the unit of their outcome.
     in_a_unit: ClassVar[tuple[str, ...]] = ("mean", "total", "quantile", "effect")
     #: Most columns of a marginal that a purpose asks for.
@@ -65,7 +75,13 @@ class Purpose:
     max_deviations: ClassVar[float] = 3.0
 
     @classmethod
-    def of(cls, text: str, domain: Domain, kinds: Mapping[str, str] | None = None) -> Purpose:
+    def of(
+        cls,
+        text: str,
+        domain: Domain,
+        kinds: Mapping[str, str] | None = None,
+        values: Mapping[str, Sequence[str]] | None = None,
+    ) -> Purpose:
         """Return the purpose of a text.
 
         Args:
@@ -76,6 +92,7 @@ class Purpose:
             domain: The columns.
             kinds: The kind of each column of the schema. Without them only columns without an order are known to hold
                 no numbers.
+            values: The values of columns of categories, which errors name.
 
         Raises:
             InputError: The text is not one of these, names other columns, or needs numbers of a column that has none.
@@ -87,10 +104,12 @@ class Purpose:
             raise unclear(text)
         check_words(words, domain)
         outcome, others, cliques, at = "", list[Attribute](), list[Clique](), 0.5
+        if kind in ("count", "correlation", *cls.by_groups):
+            check_outcome_words(kind, rest, domain, values or {})
         if kind in ("ols", "logistic"):
             outcome, cliques = _regression(rest, domain)
         elif kind == "effect":
-            outcome, cliques = _effect(rest, domain, text)
+            outcome, others, cliques = _effect(rest, domain, text)
         elif kind == "correlation":
             outcome, *others = _columns(rest, domain, text)
             cliques = [(outcome, a) for a in others]
@@ -102,8 +121,12 @@ class Purpose:
             outcome, groups = _grouped(rest, domain, text)
             kind, cliques = cls.by_groups[kind], [(outcome, *groups)]
         if kind in cls.of_numbers:
+            if kind == "effect" and _has_categories(outcome, domain, kinds or {}):
+                raise no_effect(outcome, others, domain, values or {}, text)
             columns = _numbers_in(kind, rest, [outcome, *others], domain)
             _check_numbers(kind, columns, domain, kinds or {}, text)
+        if kind == "correlation" and not others:
+            raise no_pair(outcome, _other_number(outcome, domain, kinds or {}), text)
         smaller = (c for clique in cliques for c in _at_most(clique, cls.max_ways))
         named = tuple(dict.fromkeys(domain.clique(c) for c in smaller))
         if not named:
@@ -148,7 +171,10 @@ class Purpose:
 
 
 def purposes_of(
-    texts: Iterable[str], domain: Domain, kinds: Mapping[str, str] | None = None
+    texts: Iterable[str],
+    domain: Domain,
+    kinds: Mapping[str, str] | None = None,
+    values: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Purpose, ...]:
     """Return the purposes of some texts. See ``Purpose.of``.
 
@@ -159,7 +185,16 @@ def purposes_of(
         raise InputError(
             "The purposes are not a list of texts.", remedy='Give ["mean price by type"], say.'
         )
-    return tuple(Purpose.of(text, domain, kinds) for text in texts)
+    return tuple(Purpose.of(text, domain, kinds, values) for text in texts)
+
+
+def category_values(columns: Iterable[object]) -> dict[Attribute, list[str]]:
+    """Return the values of the columns of categories, without the missing one."""
+    return {
+        c.name: c.labels()[: c.size - c.missing]
+        for c in columns
+        if isinstance(c, Categorical | Ordinal)
+    }
 
 
 def open_ended(purposes: Iterable[Purpose], learned: Iterable[Learn]) -> tuple[str, ...]:
@@ -293,6 +328,8 @@ def _numbers_in(
     kind: str, rest: str, columns: Sequence[Attribute], domain: Domain
 ) -> Sequence[Attribute]:
     """Return the columns of a statistic of numbers whose values are the numbers: a comparison has none."""
+    if kind == "effect":
+        return columns[:1]
     if kind != "ols":
         return columns
     left = parse(rest).left
@@ -311,10 +348,16 @@ def _check_numbers(
     parts = {} if kind == "ols" else {part: call for call, part in domain.functions.items()}
     for column in columns:
         own = kinds.get(column)
-        if column in domain.unordered or own == Ordinal.kind:
+        if _has_categories(column, domain, kinds):
+            number = next((c for c in columns if not _has_categories(c, domain, kinds)), None)
+            ask = (
+                f'shares: "share {column}"'
+                if number is None
+                else f'the mean by group: "mean {number} by {column}"'
+            )
             raise InputError(
                 f"{lacks} {column!r} has categories.",
-                remedy=f'Ask for shares: "share {column}". Or, if its values are whole numbers, declare it in the'
+                remedy=f"Ask for {ask}. Or, if its values are whole numbers, declare it in the"
                 ' schema with kind = "integer".',
             )
         if column in parts:
@@ -330,15 +373,28 @@ def _check_numbers(
             )
 
 
-def _effect(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Clique]]:
-    """Return the outcome of "of T on Y given X, Z", and its triples: (T, Y, X) for each X."""
+def _has_categories(column: Attribute, domain: Domain, kinds: Mapping[str, str]) -> bool:
+    return column in domain.unordered or kinds.get(column) == Ordinal.kind
+
+
+def _other_number(column: Attribute, domain: Domain, kinds: Mapping[str, str]) -> str:
+    """Return another column of numbers; "COLUMN" if there is none."""
+    others = (c for c in domain if c not in (column, *domain.functions.values()))
+    return next((c for c in others if not _has_categories(c, domain, kinds)), "COLUMN")
+
+
+def _effect(
+    rest: str, domain: Domain, text: str
+) -> tuple[Attribute, list[Attribute], list[Clique]]:
+    """Return Y, then T, X and Z of "of T on Y given X, Z", and its triples: (T, Y, X) for each X."""
     found = re.fullmatch(r"of (.+) on (.+?)(?: given (.+))?", rest)
     if found is None:
         raise unclear(text)
     treatment, outcome = (_column(found[i].strip(), domain) for i in (1, 2))
     given = _columns(found[3], domain, text) if found[3] else []
     check_once((treatment, outcome, *given), text)
-    return outcome, [(treatment, outcome, a) for a in given] or [(treatment, outcome)]
+    cliques: list[Clique] = [(treatment, outcome, a) for a in given] or [(treatment, outcome)]
+    return outcome, [treatment, *given], cliques
 
 
 def _grouped(rest: str, domain: Domain, text: str) -> tuple[Attribute, list[Attribute]]:

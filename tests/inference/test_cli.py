@@ -520,12 +520,36 @@ def test_dots_and_lines_are_where_the_numbers_are() -> None:
             2,
             "names 'agee', which is not a column. The columns are: sex, smokes, x.",
         ),
-        (["ols", "r.margrave", "sex ~ x"], 2, "Use Logistic"),
+        (
+            ["ols", "r.margrave", "sex ~ x"],
+            2,
+            'Use a logistic regression: margrave analyze logistic RELEASE "sex ~ x" (in Python Logistic("sex ~ x")).',
+        ),
+        (
+            ["correlation", "r.margrave", "x", "sex"],
+            2,
+            "Compare the means of 'x' by group: margrave analyze mean RELEASE x --by sex (in Python By(Mean(\"x\"),"
+            ' "sex")). Or write the regression ols "x ~ C(sex)".',
+        ),
         (["mean", "r.margrave", "wage"], 2, "no column 'wage'"),
         (["mean", "r.margrave", "sex"], 2, "proportion"),
         (["proportion", "r.margrave", "sex", "z"], 2, "Its values: m, f."),
-        (["quantile", "r.margrave", "x", "1.5"], 2, "between 0 and 1"),
-        (["logistic", "r.margrave", "x ~ sex"], 2, "other values than 0 and 1"),
+        (
+            ["quantile", "r.margrave", "x", "100"],
+            2,
+            "There is no 100-quantile. p lies between 0 and 1.\n",
+        ),
+        (
+            ["quantile", "r.margrave", "x", "50"],
+            2,
+            "There is no 50-quantile. p lies between 0 and 1. Write 0.5 for 50 %.",
+        ),
+        (
+            ["logistic", "r.margrave", "x ~ sex"],
+            2,
+            "'x' holds other values than 0 and 1. Write a comparison, such as \"x > 2 ~ sex\". Or name the value that"
+            " counts as 1: --success (in Python success=).",
+        ),
         (["mean", "r.margrave", "x", "--level", "95"], 2, "level"),
         (["mean", "r.margrave", "x", "--m", "1"], 2, "at least 2"),
         (["mean", "r.margrave", "x", "--plot", "x.png"], 2, ".html nor .svg"),

@@ -19,8 +19,9 @@ from margrave.formula import columns_in
 from margrave.inference import OLS, Correlation, Logistic, Mean, Proportion, Quantile, analyze
 from margrave.inference.caveats.merged_codes import valued
 from margrave.inference.columns import value_of
+from margrave.inference.in_words import empty_frame
 from margrave.inference.regression import check_formula
-from margrave.schema import Boolean, Column, Date, Integer, Real, Schema, Timestamp
+from margrave.schema import Boolean, Coded, Column, Date, Integer, Real, Schema, Timestamp
 
 
 @pytest.fixture(scope="module")
@@ -607,8 +608,31 @@ def test_the_reference_of_numbers_is_that_of_the_release_whatever_the_seed() -> 
 
 def test_an_outcome_of_several_categories_is_compared_one_at_a_time() -> None:
     frame = pd.DataFrame({"ward": pd.Categorical(["a", "b", "c"]), "x": [1.0, 2.0, 3.0]})
-    with pytest.raises(InputError, match=r"Compare one of its values .* Logistic\(.*ward == 'a' ~"):
+    with pytest.raises(
+        InputError, match=r"Compare one of its values .*: margrave analyze"
+    ) as caught:
         OLS("ward ~ x")(frame)
+    formula = "\"ward == 'a' ~ x\""
+    assert f"logistic RELEASE {formula} (in Python Logistic({formula}))." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "comparison"),
+    [
+        (Integer("y", 0, 11), "y > 5"),
+        (Real("y", 0.0, 5.0), "y > 2.5"),
+        (Date("y", date(2020, 1, 1), date(2020, 1, 31)), "y > '2020-01-16'"),
+        (Coded("y", 4), "y > 2"),
+    ],
+)
+def test_a_logistic_outcome_of_numbers_has_a_comparison_in_the_middle_of_its_range(
+    column: Column, comparison: str
+) -> None:
+    schema = Schema([column, Real("x", 0.0, 1.0)])
+    with pytest.raises(InputError) as caught:
+        Logistic("y ~ x").check(empty_frame(schema), schema)
+    assert f'such as "{comparison} ~ x".' in str(caught.value)
+    Logistic(f"{comparison} ~ x").check(empty_frame(schema), schema)
 
 
 def test_an_outcome_does_not_explain_itself(frame: pd.DataFrame) -> None:

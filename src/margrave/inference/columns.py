@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 
 from margrave._card import listed_within
 from margrave.errors import InputError, did_you_mean, other_column
+from margrave.formula import ColumnName, written
 from margrave.release.conditions import check_not_label, codes_of, range_form
 from margrave.schema import Learn, Schema
 from margrave.schema.categorical import NO, TRUTHS, YES
@@ -58,6 +60,22 @@ def numeric_column(frame: pd.DataFrame, name: str) -> pd.Series:
             remedy="For a column of categories, ask for a proportion.",
         )
     return column.astype(float)
+
+
+def check_correlated(frame: pd.DataFrame, x: str, y: str) -> None:
+    """Raise `InputError` unless both columns hold numbers or dates."""
+    for group, number in ((x, y), (y, x)):
+        values = column_of(frame, number)
+        if levels_of(column_of(frame, group)) is None or not (is_number(values) or is_date(values)):
+            continue
+        formula = f"{written(ColumnName(number))} ~ C({written(ColumnName(group))})"
+        raise InputError(
+            f"Column {group!r} holds no numbers.",
+            remedy=f"Compare the means of {number!r} by group: margrave analyze mean RELEASE {number} --by {group} (in"
+            f' Python By(Mean({json.dumps(number)}), {json.dumps(group)})). Or write the regression ols "{formula}".',
+        )
+    numeric_column(frame, x)
+    numeric_column(frame, y)
 
 
 def numbers_in(frame: pd.DataFrame, name: str) -> FloatArray:

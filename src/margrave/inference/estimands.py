@@ -18,6 +18,7 @@ from margrave._fields import is_number as is_real
 from margrave.errors import InputError
 from margrave.formula import ColumnName, Functions, time_part, written
 from margrave.inference.columns import (
+    check_correlated,
     check_count,
     check_in_schema,
     column_of,
@@ -177,7 +178,12 @@ class Quantile(_OfNumbers):
 
     def __post_init__(self) -> None:
         if not is_real(self.p) or not 0.0 < self.p < 1.0:
-            raise InputError(f"There is no {self.p!r}-quantile.", remedy="p lies between 0 and 1.")
+            percent = is_real(self.p) and 1.0 < self.p < 100.0
+            p = f"{self.p:g}" if is_real(self.p) else repr(self.p)
+            of_percent = f" Write {self.p / 100:g} for {p} %." if percent else ""
+            raise InputError(
+                f"There is no {p}-quantile.", remedy=f"p lies between 0 and 1.{of_percent}"
+            )
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         z = 1.959963984540054  # the 97.5 % point of the normal distribution
@@ -285,8 +291,7 @@ class Correlation(_Quantity):
     def check(self, frame: pd.DataFrame, schema: Schema | None = None) -> None:
         """Raise `InputError` unless both columns hold numbers or dates."""
         self.check_where(frame, schema)
-        numeric_column(frame, self.x)
-        numeric_column(frame, self.y)
+        check_correlated(frame, self.x, self.y)
 
     def __call__(self, frame: pd.DataFrame) -> Fitted:
         frame = self.part(frame)

@@ -19,7 +19,8 @@ from margrave.inference.estimands import By, Correlation, Mean, Quantile, Total
 from margrave.inference.fitted import Estimand
 from margrave.inference.names import made_up
 from margrave.inference.regression import OLS, Logistic
-from margrave.purposes import Purpose, check_not_person
+from margrave.purpose_words import regression_of
+from margrave.purposes import Purpose, category_values, check_not_person
 from margrave.schema import Schema
 
 
@@ -49,14 +50,38 @@ def analysis_of(fit: Any, source: Any) -> Any:
             remedy='Give an estimand, such as Mean("stay").',
         )
     check_not_person([fit], schema.person)
-    purpose = Purpose.of(fit, schema.domain)
+    _check_form(fit)
+    purpose = Purpose.of(fit, schema.domain, schema.kinds, category_values(schema.columns))
     found = _estimands(purpose, schema)
     if len(found) == 1:
         return found[0]
     raise InputError(
         f"The purpose {purpose.text[:80]!r} does not name one analysis.",
-        remedy='Give an estimand: Proportion("sex", "F"), Count("sex", "F"), By(Mean("stay"), "ward") or another of'
-        " margrave.inference.",
+        remedy=_one_analysis(purpose, schema),
+    )
+
+
+def _check_form(text: str) -> None:
+    """Raise `InputError` for a text that does not begin as a purpose does. It lists the texts of analyses alone."""
+    kind, _, rest = " ".join(text.split()).partition(" ")
+    known = (*Purpose.by_groups, "count", "correlation", "ols", "logistic", "effect")
+    if not rest or kind.lower() not in known:
+        raise InputError(
+            f"The analysis {text[:80]!r} is not understood.",
+            remedy='Write "mean price by type" (or total, median), "quantile price 0.9", "correlation price, area",'
+            ' "ols price ~ area + C(type)" or "logistic sold ~ price". Or give an estimand, such as Mean("price").',
+        )
+
+
+def _one_analysis(purpose: Purpose, schema: Schema) -> str:
+    """Return the remedy for a purpose that is not one analysis."""
+    if purpose.kind == "effect":
+        others = [c for c in purpose.columns if c != purpose.outcome]
+        formula = regression_of(purpose.outcome, others, schema.domain)
+        return f'An effect is a coefficient of a regression: write "ols {formula}".'
+    return (
+        'Give an estimand: Proportion("sex", "F"), Count("sex", "F"), By(Mean("stay"), "ward") or another of'
+        " margrave.inference."
     )
 
 

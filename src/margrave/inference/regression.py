@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from importlib.util import find_spec
 from itertools import chain
 from typing import Any, Self
@@ -30,6 +32,7 @@ from margrave.formula import (
     written,
 )
 from margrave.inference.columns import (
+    SCHEMA,
     check_in_schema,
     check_not_person_id,
     has_open_levels,
@@ -170,12 +173,13 @@ class OLS(_Regression):
         column = frame[left.name] if isinstance(left, ColumnName) else None
         if column is not None and not is_truth(column) and levels_of(column) is not None:
             levels = levels_of(column) or []
-            one = f"{written(left)} == {label_of(levels[0])!r}" if levels else ""
+            right = written(parse(self.formula).right)
+            one = f" == {label_of(levels[0])!r}" if len(levels) > 2 else ""
+            formula = json.dumps(f"{written(left)}{one} ~ {right}", ensure_ascii=False)
+            do = "Compare one of its values with the others" if one else "Use a logistic regression"
             raise InputError(
                 f"Column {column.name!r} is not a number, so it cannot be an outcome.",
-                remedy="Use Logistic."
-                if len(levels) < 3
-                else f"Compare one of its values with the others: Logistic({f'{one} ~ ...'!r}).",
+                remedy=f"{do}: margrave analyze logistic RELEASE {formula} (in Python Logistic({formula})).",
             )
         found = _series(frame, left, Evaluator(frame).numbers(left))
         if np.isinf(found).any():
@@ -229,12 +233,13 @@ class Logistic(_Regression):
         if self.success is not None:
             check_in_schema(schema, frame[left.name], left.name, self.success)
         elif schema is not None and not _is_binary(schema.column(left.name)):
-            raise _not_binary(left.name)
+            raise self._not_binary(left.name, schema)
 
     def _outcome(self, frame: pd.DataFrame, left: Node) -> pd.Series:
         if isinstance(left, ColumnName):
             column = frame[left.name]
-            return self._ones(column, left.name).astype(float).where(column.notna())
+            ones = self._ones(column, left.name, frame.attrs.get(SCHEMA))
+            return ones.astype(float).where(column.notna())
         if self.success is not None:
             raise InputError(
                 "A comparison needs no value that counts as 1.", remedy="Leave success out."
@@ -246,7 +251,7 @@ class Logistic(_Regression):
             )
         return _series(frame, left, Evaluator(frame).truths(left))
 
-    def _ones(self, column: pd.Series, name: str) -> pd.Series:
+    def _ones(self, column: pd.Series, name: str, schema: Schema | None) -> pd.Series:
         if self.success is not None:
             return column == value_of(column, name, self.success)
         levels = levels_of(column)
@@ -260,8 +265,17 @@ class Logistic(_Regression):
                 )
             return column.isin(levels[1:])
         if not (is_number(column) and column.dropna().isin([0, 1]).all()):
-            raise _not_binary(name)
+            raise self._not_binary(name, schema)
         return column == 1
+
+    def _not_binary(self, name: str, schema: Schema | None) -> InputError:
+        right, column = written(parse(self.formula).right), written(ColumnName(name))
+        middle = "VALUE" if schema is None else _middle(schema.column(name))
+        return InputError(
+            f"Column {name!r} holds other values than 0 and 1.",
+            remedy=f'Write a comparison, such as "{column} > {middle} ~ {right}". Or name the value that counts as 1:'
+            " --success (in Python success=).",
+        )
 
     def _fit(self, y: FloatArray, x: FloatArray, names: tuple[str, ...]) -> Fitted:
         import statsmodels.discrete.discrete_model as discrete
@@ -299,11 +313,16 @@ def _is_binary(column: Column) -> bool:
     return (low is None or low >= 0) and (high is None or high <= 1)
 
 
-def _not_binary(name: str) -> InputError:
-    return InputError(
-        f"Column {name!r} holds other values than 0 and 1.",
-        remedy="Name the value that counts as 1 (success), or write a comparison.",
-    )
+def _middle(column: Column) -> str:
+    """Return the middle of a column's range in the schema, as a formula writes it; "VALUE" without a range."""
+    if isinstance(column, Coded):
+        return str(column.codes // 2)
+    low, high = getattr(column, "low", None), getattr(column, "high", None)
+    if low is None or high is None:
+        return "VALUE"
+    if isinstance(low, date):
+        return f"'{low + (high - low) / 2:%Y-%m-%d}'"
+    return f"{low + (high - low) // 2:g}" if column.kind == "integer" else f"{(low + high) / 2:.3g}"
 
 
 def check_formula(formula: str, columns: Collection[str], ignored: Collection[str] = ()) -> Formula:

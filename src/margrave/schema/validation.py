@@ -43,6 +43,9 @@ class ColumnCheck:
 
     #: From this number of values on, at least one should be in the schema.
     _min_values_for_alarm: ClassVar[int] = 10
+    _how_they_look: ClassVar[str] = (
+        " margrave schema check (in Python check_table) says what they look like."
+    )
 
     #: The remedy for values beyond the bounds.
     _correct_bounds: ClassVar[str] = (
@@ -201,11 +204,11 @@ class ColumnCheck:
                 f"{has}{self._because} {recode}"
                 if public
                 else self._because
-                or f" {advice(self.kind, self.form)}{CHECK * (not public and not self.has)}"
+                or f" {advice(self.kind, self.form)}{self._how_they_look * (not public and not self.has)}"
             )
             yield f"{column} not one of its values {known}.{remedy}"
             return
-        check = "" if public or self.has or self.causes else CHECK
+        check = "" if public or self.has or self.causes else self._how_they_look
         if self.outside and self.policy == "refuse":
             widen = "Widen its bounds or categories if more are public, or choose what becomes of values outside."
             yield (
@@ -257,8 +260,6 @@ class ColumnCheck:
     def _because(self) -> str:
         return main_cause(self.causes, self.unreadable or self.outside)
 
-
-CHECK = " margrave schema check (in Python check_table) says what they look like."
 
 READ_OFF = "Were they known without looking? If not, replace them: what was read off the rows is published as it is."
 
