@@ -213,7 +213,7 @@ OPTIONS = (
     ),
     Wrong(f"{ASK} --workload visits.csv", 2, "--workload names the private table", "another file"),
     Wrong(f"{ASK} --policy visits.csv", 2, "--policy names the private table", "another file"),
-    Wrong(f"{ASK} --for 'mean of payy'", 2, "'of payy'", "The columns are"),
+    Wrong(f"{ASK} --for 'mean of payy'", 2, "'payy'", "Did you mean 'pay'?"),
     Wrong(f"{ASK} --for 'men pay'", 2, "'men pay'", 'Write "mean'),
     Wrong(f"{ASK} --for 'mean sex'", 2, "'sex' has categories", "share sex"),
     Wrong(f"{ASK} --for 'ols pay ~ agee'", 2, "'agee'", "Did you mean 'age'?"),
