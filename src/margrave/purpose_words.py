@@ -80,7 +80,7 @@ def check_outcome_words(
         kind: The first word of the purpose.
         rest: The words after it.
         domain: The columns.
-        values: The values of columns of categories, as far as they are known.
+        values: The categories of each column that has some; empty if the caller has no schema.
     """
     own = rest.removeprefix("by ") if kind == "count" else rest
     plain = re.sub("^of (the )?", "", own)

@@ -378,7 +378,7 @@ def _has_categories(column: Attribute, domain: Domain, kinds: Mapping[str, str])
 
 
 def _other_number(column: Attribute, domain: Domain, kinds: Mapping[str, str]) -> str:
-    """Return another column of numbers; "COLUMN" if there is none."""
+    """Return a column of numbers other than this one, or "COLUMN"."""
     others = (c for c in domain if c not in (column, *domain.functions.values()))
     return next((c for c in others if not _has_categories(c, domain, kinds)), "COLUMN")
 
