@@ -273,7 +273,7 @@ def test_a_warning_that_is_an_error_does_not_cost_a_release() -> None:
     schema = Schema(
         [Learn("a", "integer"), Learn("b", "integer")], constraints=[Ordered(["a", "b"])]
     )
-    started = Run(schema=schema, budget=Budget.approx(5.0, 1e-6), seed=1, mechanism="independent")
+    started = Run(schema=schema, budget=Budget.approx(1e4, 1e-6), seed=1, mechanism="independent")
 
     def refuse(sentence: str) -> None:
         raise CustodianWarning(sentence)
