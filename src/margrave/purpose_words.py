@@ -89,9 +89,12 @@ def check_outcome_words(
     name, by, groups = plain.partition(" by ")
     form = "count by" if kind == "count" else kind
     if plain != own and (_begins_with_column(plain, domain) or time_part(name) is not None):
+        meant = f'"{form} {plain}"'
+        if name in values and kind not in ("count", "share", "proportion", "correlation"):
+            meant = f'"share {plain}": {name!r} has categories, which have no {kind}'
         raise InputError(
             f"The purpose {f'{kind} {rest}'[:80]!r} has 'of' before its column.",
-            remedy=f'Write "{form} {plain}".',
+            remedy=f"Write {meant}.",
         )
     column = next((c for c, own in values.items() if name in own), None)
     if column is not None:
