@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ from benchmarks.core.suite import (
     suite_of,
     suites,
     title_of,
+    values_of,
 )
 
 WAIT_S = 5.0
@@ -45,6 +47,9 @@ def main(words: Sequence[str] | None = None) -> int:
     """Carry out one command and return its exit status."""
     options = parse(words)
     names = suites() if options.suite == "all" else [options.suite]
+    if len(names) == 1 and (why := unknown(names[0], options)):
+        print(why, file=sys.stderr)
+        return 2
     return max([options.command(name, options) for name in names])
 
 
@@ -89,12 +94,35 @@ def default_data() -> Path:
     return Path(os.environ.get("MARGRAVE_DATA", HERE.parents[1] / "shared" / "data"))
 
 
-def selected_cells(name: str, options: argparse.Namespace) -> list[Cell]:
-    """Return the cells of a suite that the options ask for."""
+def all_cells(name: str, options: argparse.Namespace) -> list[Cell]:
+    """Return the cells of a suite, with the changes of ``--set``."""
     suite = suite_of(name)
     changes = dict(value_of(text) for text in options.set)
-    cells = override(suite, suite.cells(options.repeats), changes)
+    return override(suite, suite.cells(options.repeats), changes)
+
+
+def selected_cells(name: str, options: argparse.Namespace) -> list[Cell]:
+    """Return the cells of a suite that the options ask for."""
+    cells = all_cells(name, options)
     return [c for c in cells if matches({**c.columns, "stage": c.stage}, filters(options.only))]
+
+
+def unknown(name: str, options: argparse.Namespace) -> str:
+    """Return a sentence on a key or value of ``--only`` that no run of a suite has, planned or stored; or ""."""
+    asked = filters(getattr(options, "only", []))
+    if not asked:
+        return ""
+    planned = [values_of({**c.columns, "stage": c.stage}) for c in all_cells(name, options)]
+    columns = [*planned, *map(values_of, rows_of(name, options))]
+    for key, values in asked.items():
+        known = dict.fromkeys(found[key] for found in columns if key in found)
+        if not known:
+            keys = dict.fromkeys(key for found in planned for key in found)
+            return f"No run of {name} has {key!r}. --only takes {', '.join(keys)}."
+        for value in values:
+            if value not in known:
+                return f"No run of {name} has {key}={value}. It can be: {', '.join(known)}."
+    return ""
 
 
 def value_of(text: str) -> tuple[str, Any]:
@@ -165,4 +193,5 @@ def page_suite(name: str, options: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly where a reader such as head does
     sys.exit(main())

@@ -295,8 +295,14 @@ def override(suite: Suite, cells: Iterable[Cell], changes: Mapping[str, Any]) ->
 
 def matches(columns: Mapping[str, Any], allowed: Mapping[str, Sequence[str]]) -> bool:
     """Return whether every named column, or entry of the setting, has one of its values."""
+    values = values_of(columns)
+    return all(values.get(name) in options for name, options in allowed.items())
+
+
+def values_of(columns: Mapping[str, Any]) -> dict[str, str]:
+    """Return the columns of a run, and the entries of its setting, as texts by name."""
     values = {**columns.get("setting", {}), **columns}
-    return all(_text(values.get(name)) in options for name, options in allowed.items())
+    return {name: _text(value) for name, value in values.items() if name != "setting"}
 
 
 def _text(value: Any) -> str:

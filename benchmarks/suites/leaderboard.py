@@ -185,9 +185,12 @@ def _expected(case: Case, workload: lib.Workload) -> list[list[float]]:
 
 
 def page(view: View) -> Page:
-    """Return the ranking, the ratios to AIM's error, the figures, and what was not run."""
+    """Return both rankings, the ratios to AIM's error, the figures, and what was not run."""
+    every = [(task, epsilon) for task in view.tasks for epsilon in EPSILONS]
+    triples = [(f"{table} all", epsilon) for table in PLACES for epsilon in FEW]
     tables = {
-        "ranking": _ranking(view), "best": _best(view), "errors": _errors(view), "left": _left(view),
+        "ranking": _ranking(view, FIGURES, every), "all": _ranking(view, MAKERS, triples),
+        "best": _best(view), "errors": _errors(view), "left": _left(view),
         "matching": _matching(view), "seconds": _seconds(view),
     }  # fmt: skip
     return Page(tables, {kind: _figure(view, kind) for kind in WORKLOADS})
@@ -198,33 +201,36 @@ def _mean(view: View, task: str, name: str, epsilon: float) -> float | None:
     return statistics.fmean(errors) if errors else None
 
 
-def _ranking(view: View) -> str:
-    """Return, by contender, the geometric mean of its error over AIM's, and how often AIM is better."""
-    body = []
-    for name, contender in view.contenders.items():
+def _ranking(view: View, names: Iterable[str], settings: Iterable[tuple[str, float]]) -> str:
+    """Return, by contender, the geometric mean of its error over AIM's, and how often AIM is better.
+
+    Contenders that lack more than a fifth of the settings stand below the others.
+    """
+    body, settings = [], list(settings)
+    for name in names:
         ratios, seconds = [], []
-        for task in view.tasks:
-            for epsilon in EPSILONS:
-                own, aim = (_mean(view, task, n, epsilon) for n in (name, "aim"))
-                seconds += [row["cpu_s"] for row in view.finished(task, name, epsilon)]
-                if own is not None and aim is not None:
-                    ratios.append(own / aim)
+        for task, epsilon in settings:
+            own, aim = (_mean(view, task, n, epsilon) for n in (name, "aim"))
+            if own is not None and aim is not None:
+                rows = view.finished(task, name, epsilon)
+                seconds.append(statistics.median(row["cpu_s"] for row in rows))
+                ratios.append(own / aim)
         if ratios:
             ahead = sum(r > 1 for r in ratios)
             better = "" if name == "aim" else f"{ahead} of {len(ratios)}"
             body.append((
-                contender.label, len(ratios), f"{statistics.geometric_mean(ratios):.2f}",
+                view.label(name), len(ratios), f"{statistics.geometric_mean(ratios):.2f}",
                 f"{min(ratios):.2f} to {max(ratios):.2f}", better, f"{statistics.median(seconds):.1f}",
             ))  # fmt: skip
-    min_settings = 9  # with fewer, a mean says little
-    body.sort(key=lambda line: (line[1] < min_settings, float(line[2])))
+    most = max((line[1] for line in body), default=0)
+    body.sort(key=lambda line: (line[1] < 0.8 * most, float(line[2])))
     head = ("mechanism", "settings", "error over AIM's", "range", "AIM better in", "CPU s (median)")
     return markdown(head, body)
 
 
 def _best(view: View) -> str:
     """Return, by table, in how many settings AIM has the least error of the mechanisms with records."""
-    seven = [name for name in FIGURES if name != "gaussian"]
+    eight = [name for name in FIGURES if name != "gaussian"]
     body = []
     for title, tasks in {
         **{table: [t for t in view.tasks if t.split()[0] == table] for table in PLACES},
@@ -233,7 +239,7 @@ def _best(view: View) -> str:
     }.items():
         counts = [
             _times_first(view, tasks, names, low, high)
-            for names in (AWARE, seven)
+            for names in (AWARE, eight)
             for low, high in ((0.01, 100.0), (0.1, 10.0))
         ]
         body.append((title, *counts))
@@ -241,7 +247,7 @@ def _best(view: View) -> str:
         "table",
         "of four, all ε",
         "ε from 0.1 to 10",
-        "of all seven, all ε",
+        "of all eight, all ε",
         "ε from 0.1 to 10",
     )
     return markdown(head, body)
@@ -318,12 +324,17 @@ def _errors(view: View) -> str:
 def _left(view: View) -> str:
     """Return what was not run, in words."""
     planned = {(c.task, c.contender, c.epsilon, c.repeat) for c in cells()}
-    stored = {(r["task"], r["contender"], r.get("epsilon"), r["repeat"]) for r in view.all}
+    keys = [(r["task"], r["contender"], r.get("epsilon"), r["repeat"]) for r in view.all]
+    further = sum(key not in planned for key in keys)
     failed = sum(r["outcome"] != "finished" for r in view.all)
-    hours = sum(r.get("cpu_s", 0.0) for r in view.all) / 3600
+    hours, accelerated = (
+        sum(r.get("cpu_s") or 0.0 for r in rows) / 3600
+        for rows in (view.all, [r for r in view.all if r.get("accelerator")])
+    )
     return (
-        f"{len(stored & planned):,} of {len(planned):,} planned runs are stored ({hours:.1f} CPU hours); {failed} of"
-        " the stored ones failed, were refused or timed out."
+        f"{len(planned.intersection(keys)):,} of {len(planned):,} planned runs are stored, and {further:,} further"
+        f" repeats ({hours:.1f} CPU hours together, {accelerated:.1f} of them beside an"
+        f" accelerator); {failed} of the stored ones failed, were refused or timed out."
     )
 
 

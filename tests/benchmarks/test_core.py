@@ -242,6 +242,27 @@ def test_the_command_line_runs_lists_and_prints(
     assert capsys.readouterr().out == "n:\n\n4\n"
 
 
+@pytest.mark.parametrize("command", ["run", "list"])
+def test_a_run_that_no_suite_has_is_refused_with_those_it_has(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+) -> None:
+    suite, made = toy()
+    monkeypatch.setattr(program, "suite_of", lambda name: suite)
+    words = [command, "penalty", "--results", str(tmp_path), "--only"]
+    assert program.main([*words, "contender=a,c"]) == 2
+    assert capsys.readouterr().err == (
+        "No run of penalty has contender=c. It can be: a, b, slow.\n"
+    )
+    assert program.main([*words, "mechanism=a"]) == 2
+    assert capsys.readouterr().err == (
+        "No run of penalty has 'mechanism'. --only takes task, contender, epsilon, repeat, stage, rounds.\n"
+    )
+    assert not made
+
+
 # Contenders
 
 
