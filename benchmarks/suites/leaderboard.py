@@ -143,9 +143,10 @@ def cells(repeats: int | None = None) -> Iterable[Cell]:
                 if trial < trials:
                     yield from (Cell(task, name, {}, epsilon, trial, "figures") for name in FIGURES)
     yield from (Cell(task, "rows", {}, None, 0, "subsample") for task in TASKS)
-    for table in PLACES:
-        for epsilon in FEW:
-            yield from (Cell(f"{table} all", name, {}, epsilon, 0, "others") for name in OTHERS)
+    for trial in range(repeats or 1):
+        for task in (f"{table} all" for table in PLACES):
+            for epsilon in FEW:
+                yield from (Cell(task, name, {}, epsilon, trial, "others") for name in OTHERS)
 
 
 def measure(cell: Cell, places: Places) -> Row:
