@@ -15,9 +15,9 @@ help:
 	@echo "make one NAME=star  the checks of one mechanism"
 	@echo "make slow    the tests that take minutes"
 	@echo "make browser  the reports in Chromium: no request, no overflow, keyboard, print, accessibility"
-	@echo "make trust   the long proofs, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty,"
+	@echo "make trust   the long tests, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty,"
 	@echo '             TRUST="--jobs 2" runs two processes at a time, TRUST="--only fuzz --loaders csv" a piece)'
-	@echo "make trust-page  count again how many lines changed since each proof was run, into docs/trust-results.md"
+	@echo "make trust-page  count again how many lines changed since each was run, into docs/trust-results.md"
 	@echo "make bench   the benchmarks (see benchmarks/)"
 	@echo "make leaderboard  every mechanism on AIM's tables, into docs/research/leaderboard.md (hours; MINUTES=30 for part)"
 	@echo "make adaptive  the adaptive mechanisms on their paper's tables, into docs/research/adaptive.md (hours; MINUTES=30 for part)"

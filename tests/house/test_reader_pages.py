@@ -69,9 +69,9 @@ def test_the_figures_about_epsilon() -> None:
     more = (Budget.approx(1.0, 1e-6).rho / one) ** 0.5 - 1
     assert f"needs {100 * more:.0f} % more noise than 1e-6" in page
     sums = epsilon_for(25 * one, 1e-9), epsilon_for(400 * one, 1e-9)
-    assert f"means {sums[0]:.1f} for the person" in page
+    assert f"means {up(sums[0], 2)} for the person" in page
     assert f"advantage of {100 * attack_risk(25 * one).advantage:.0f} %" in page
-    assert f"At twenty rows it is {sums[1]:.0f}," in page
+    assert f"At twenty rows it is {up(sums[1])}," in page
 
 
 def test_the_advice_of_the_page_is_that_of_the_plan(
