@@ -54,10 +54,10 @@ def test_another_name_is_charged_shown_and_kept(two_years: Studio, tmp_path: Pat
     to_protection(two_years, FIRST)
     two_years.post("/unit", protects="rows", new_dataset=" people ")
     two_years.post("/purposes")
-    assert "Limit of epsilon for all releases of people together" in two_years.get("/budget").text
+    assert "Cap of epsilon for all releases of people together" in two_years.get("/budget").text
     confirm = two_years.to_confirm().text
     assert "<dt>Data set that this run is charged to</dt><dd>people<br>" in confirm
-    assert "This run sets its limit." in confirm
+    assert "This run sets its cap." in confirm
     assert "Left for all releases of people<" in confirm
     assert "Also published: the name of the data set in the ledger (people)" in confirm
     restarted = Studio(tmp_path, start=lambda job: None)
@@ -96,11 +96,11 @@ def test_next_years_file_shares_the_limit(two_years: Studio) -> None:
     assert two_years.post("/unit", protects="rows", ledger_dataset=FIRST).path == "/purposes"
     two_years.post("/purposes")
     budget = two_years.get("/budget").text
-    assert f"The limit of {FIRST} is epsilon 3 for all its releases together" in budget
+    assert f"The cap of {FIRST} is epsilon 3 for all its releases together" in budget
     assert 'name="cap_epsilon"' not in budget, "the first run set it"
     confirm = two_years.to_confirm(epsilon="6").text
     assert f"charged to</dt><dd>{FIRST}<br>" in confirm
-    assert "Its limit is shared with 1 earlier run." in confirm
+    assert "Its cap is shared with 1 earlier run." in confirm
     assert f"The next run on {NEXT} is charged to <b>{FIRST}</b>." in two_years.get("/ledger").text
     two_years.run()
     (dataset,) = Ledger(two_years.project.ledger).datasets()
@@ -108,7 +108,7 @@ def test_next_years_file_shares_the_limit(two_years: Studio) -> None:
     assert dataset.cap.epsilon == 3.0
     too_much = two_years.to_confirm(epsilon="9")
     assert (too_much.code, "leaves too little" in too_much.text) == (422, True)
-    assert "a larger limit" not in too_much.text, "the first run set it"
+    assert "a larger cap" not in too_much.text, "the first run set it"
 
 
 def test_other_persons_are_a_new_data_set(two_years: Studio) -> None:
@@ -124,7 +124,7 @@ def test_other_persons_are_a_new_data_set(two_years: Studio) -> None:
     assert 'value="" required checked>' in two_years.get("/unit").text, "the choice is kept"
     assert two_years.project.settings.other_datasets == (FIRST,)
     two_years.post("/purposes")
-    assert "This run sets its limit." in two_years.to_confirm().text
+    assert "This run sets its cap." in two_years.to_confirm().text
     two_years.run()
     names = [d.dataset for d in Ledger(two_years.project.ledger).datasets()]
     assert names == [FIRST, "others"]
@@ -178,7 +178,7 @@ def test_a_limit_without_delta_for_categories_refuses_to_learn_them(two_years: S
     two_years.post("/unit", protects="rows", ledger_dataset=FIRST)
     two_years.post("/purposes")
     page = two_years.to_confirm(epsilon="6")
-    words = f"The limit of '{FIRST}' leaves too little delta to learn categories."
+    words = f"The cap of '{FIRST}' leaves too little delta to learn categories."
     assert (page.code, words in unescape(page.text)) == (422, True)
     assert two_years.get("/confirm").path == "/budget"
 

@@ -211,7 +211,7 @@ def test_a_run_that_does_not_fit_is_refused_before_anything_is_spent(studio: Stu
     studio.settle(**STATED)
     page = studio.to_confirm(cap_epsilon="2")
     assert (page.code, "leaves too little" in page.text) == (422, True)
-    assert "at most 2. Choose a smaller epsilon, or a larger limit under More choices." in (
+    assert "at most 2. Choose a smaller epsilon, or a larger cap under More choices." in (
         page.text.replace("</b>", "")
     )
     assert studio.get("/confirm").path == "/budget"
@@ -345,7 +345,7 @@ def test_less_is_left_after_a_run_than_before_it(studio: Studio) -> None:
     page = studio.to_confirm(epsilon="6", cap_epsilon="3").text
     before, after = map(float, re.findall(r"rho [^<]*: about epsilon ([\d.]+)", page))
     assert after < before
-    assert "at the limit's delta of 1e-08" in page or "at the limit&#39;s delta of 1e-08" in page
+    assert "at the cap's delta of 1e-08" in page or "at the cap&#39;s delta of 1e-08" in page
 
 
 def test_a_delta_of_one_in_the_rows_is_refused(studio: Studio) -> None:

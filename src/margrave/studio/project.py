@@ -303,8 +303,8 @@ class Project:
         if budget.rho > left:
             name, most = self.settings.ledger_dataset, epsilon_or_zero(left, cap.conversion_delta)
             raise InputError(
-                f"The limit of {name!r} leaves too little for this epsilon: at most {most:.3g}.",
-                remedy="Choose a smaller epsilon, or a larger limit under More choices."
+                f"The cap of {name!r} leaves too little for this epsilon: at most {most:.3g}.",
+                remedy="Choose a smaller epsilon, or a larger cap under More choices."
                 if is_first
                 else "Choose a smaller epsilon. More rows and numbers of a release that was made cost nothing.",
             )
@@ -312,7 +312,7 @@ class Project:
             return
         if Fraction(budget.threshold_delta) > known.cap.threshold_room - known.charged_delta:
             raise InputError(
-                f"The limit of {known.dataset!r} leaves too little delta to learn categories.",
+                f"The cap of {known.dataset!r} leaves too little delta to learn categories.",
                 remedy="State the categories of all columns on the page Columns.",
             )
 

@@ -129,7 +129,7 @@ class SpendingPages:
             epsilon=choices[place],
             rows=whole(form.get("rows", ""), "The number of rows", 1, 10**12),
             delta=number(form.get("delta", ""), "Delta", 1e-300, WEAK_DELTA),
-            cap_epsilon=number(form.get("cap_epsilon", str(cap)), "The limit", 0.001, 1e4),
+            cap_epsilon=number(form.get("cap_epsilon", str(cap)), "The cap", 0.001, 1e4),
             choice=self._choice(form),
             reached="budget",
         )
