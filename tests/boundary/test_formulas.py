@@ -136,6 +136,45 @@ def test_what_is_not_in_the_grammar_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+R_SPELLINGS = [
+    ("age^2", "Write I(age ** 2)."),
+    ("I(age^2)", "Write I(age ** 2)."),
+    ("log(age)^3", "Write I(log(age) ** 3)."),
+    ("(age + sex)^2", "Write (age + sex) ** 2."),
+    ("age^age", "Write powers as **, such as I(age ** 2)."),
+    ("age ** 2", "Write I(age ** 2)."),
+    ("sex + (age) ** 3", "Write I(age ** 3)."),
+    ("C(sex) ** 2", "Write C(sex)."),
+    ("factor(sex)", "Write C(sex)."),
+    ("as.factor(sex)", "Write C(sex)."),
+    ("C(sex, ref='F')", "Write C(sex, Treatment('F'))."),
+    ("C(sex, ref = F)", "Write C(sex, Treatment('F'))."),
+    ("poly(age, 2)", "Write age + I(age ** 2)."),
+    ("poly(age, degree = 3, raw = TRUE)", "Write age + I(age ** 2) + I(age ** 3)."),
+    ("ns(age, 4)", "Write cr(age, df=4, constraints='center')."),
+    ("s(age)", "Write cr(age, df=3, constraints='center')."),
+    (
+        "age + (1|sex)",
+        "Random effects are not fitted. Write C(sex) for coefficients of its values.",
+    ),
+    (
+        "age + (1 || sex)",
+        "Random effects are not fitted. Write C(sex) for coefficients of its values.",
+    ),
+    (".", "Name the columns, such as y ~ a + b."),
+]
+
+
+@pytest.mark.parametrize(("spelling", "remedy"), R_SPELLINGS)
+def test_spellings_of_r_are_refused_with_what_to_write(spelling: str, remedy: str) -> None:
+    with pytest.raises(InputError, match="cannot be read at character") as refused:
+        parse(f"stay ~ {spelling}")
+    assert refused.value.remedy == remedy
+    written = re.search(r"Write (.*?)( for .*)?\.$", remedy)
+    if written and "such as" not in remedy:
+        OLS(f"stay ~ {written[1]}")(FRAME)
+
+
 ARITHMETIC = ("2 * age", "age ** -1", "age ** 1.5")
 VALID = {f"stay ~ C({a})" for a in ARITHMETIC} | {f"{a} ~ age" for a in ARITHMETIC}
 """Arithmetic is not terms, but may stand in an outcome or a function."""
@@ -479,7 +518,7 @@ SAME = [
     "bs(x, df=4, include_intercept=True)", "bs(x, knots=[2, 3], degree=2)", "cr(x, df=4)",
     "cr(x, df=4) - 1", "cr(x, df=3, constraints='center')", "t", "t * x", "x > 3", "x > 3 + w",
     "C(x > 3):g", "I(x ** 2) + x * w", "np.log(np.abs(x))", "center(x) + standardize(w)", "Q('zip code')",
-    "w:x:g + w + g:w", "h + h:g:x", "1", "I(t)", "np.maximum(x, w)", "x ** 2", "-1 + g", "a",
+    "w:x:g + w + g:w", "h + h:g:x", "1", "I(t)", "np.maximum(x, w)",  "-1 + g", "a",
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from collections.abc import Callable
@@ -381,7 +382,7 @@ def test_an_error_of_the_fit_names_the_data_set() -> None:
     found = analyze(given, fit, n=200, on_unstable="drop")
     assert found["a"].used < 30
     assert "ZeroDivisionError: no luck" in found.notes[0]
-    with pytest.raises(InputError, match="all but 0 of 30"):
+    with pytest.raises(InputError, match="failed on all 30 data sets"):
         analyze(given, lambda f: 1 / 0, n=200, on_unstable="drop")
 
 
@@ -799,7 +800,7 @@ def test_an_estimand_says_what_a_data_set_lacks() -> None:
     with pytest.raises(InputError) as told:
         analyze([empty, empty], Mean("x"), n=9, on_unstable="drop")
     assert str(told.value).startswith(
-        "The fit failed on all but 0 of 2 data sets (no record has a value of column 'x'). Analyze another column"
+        "The fit failed on all 2 data sets (no record has a value of column 'x'). Analyze another column"
     )
 
 
@@ -894,6 +895,17 @@ def test_tests_of_several(shown: Analysis) -> None:
         shown.test(["x"], null={"xx": 5.0})
     with pytest.raises(InputError, match="null values"):
         shown.test(["x", "z[T.b]"], null=[1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("weights", ["x", ["x", "z[T.b]"], ("x",)])
+def test_a_contrast_without_weights_is_refused_with_an_example(
+    shown: Analysis, weights: Any
+) -> None:
+    with pytest.raises(InputError) as refused:
+        shown.contrast(weights)
+    example = re.search(r"such as contrast\((.*)\)\.$", str(refused.value))
+    assert example is not None
+    assert shown.contrast(ast.literal_eval(example[1])).has_interval
 
 
 def test_a_contrast_with_the_reference_level_says_what_it_is() -> None:

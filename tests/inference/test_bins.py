@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from margrave.cli.main import run
@@ -110,7 +111,7 @@ def analyzed(of: Release, fit: Any, **more: Any) -> Analysis:
 
 
 def told(found: Analysis) -> list[str]:
-    return [n for n in found.notes if "nothing finer" in n]
+    return [n for n in found.notes if "data sets draw values" in n]
 
 
 def binned(found: Analysis) -> dict[str, tuple[str, ...]]:
@@ -238,6 +239,67 @@ def test_coefficients_that_lean_on_a_column_are_named(made: Release) -> None:
     assert found.summary()["binned"].tolist() == [
         name in ("Intercept", "age") for name in found.names
     ]
+
+
+def test_the_note_of_a_learned_column_states_its_learned_distribution() -> None:
+    """Draws of [0, 10) lie near 1 there, as learned, and not evenly."""
+    rng = np.random.default_rng(3)
+    learned = Real(
+        "cost", 0, 30, edges=[10], leaf_edges=[0, 1, 10, 30], leaf_weights=[0.8, 0.1, 0.1]
+    )
+    frame = pd.DataFrame(
+        {"cost": rng.exponential(3.0, ROWS).clip(0, 30), "age": rng.integers(0, 90, ROWS)}
+    )
+    of = release(frame, Schema([learned, Integer("age", 0, 89, bins=12)]), [("cost", "age")])
+    assert (of.sample(500, seed=1, as_="pandas").cost < 1).mean() > 0.6
+    (note,) = told(analyzed(of, Mean("cost")))
+    assert (
+        "the interval of mean(cost) holds if values within bins follow the learned distribution. "
+        in note
+    )
+    assert note.endswith(Binned.drawn_as_learned)
+    assert "evenly" not in note
+    (note,) = told(analyzed(of, OLS("cost ~ age")))
+    assert (
+        "hold if values within bins are spread evenly, and those of cost follow the learned distribution. "
+        in note
+    )
+    assert note.endswith(f"{Binned.drawn_evenly} {Binned.drawn_as_learned}")
+    (note,) = told(analyzed(of, Mean("age")))
+    assert note.endswith(Binned.drawn_evenly)
+    (note,) = told(analyzed(of, lambda frame: {"a": (frame.cost.mean() + rng.random(), 0.01)}))
+    assert (
+        "is valid if values within bins are spread evenly, and those of cost follow the learned"
+        in note
+    )
+
+
+def test_the_variance_within_learned_bins_is_that_of_the_learned_distribution() -> None:
+    values = pa.table({"x": [0.05] * 900 + [9.5] * 100})
+    found = {}
+    for weights in ([0.9, 0.0, 0.1], [0.0, 0.0, 0.0]):  # without weights values are even
+        column = Real("x", 0, 10, edges=[9], leaf_edges=[0, 0.1, 9, 10], leaf_weights=weights)
+        binned = Binned.values_of(column, Frames.of_schema(Schema([column])))
+        found[sum(weights)] = binned.hidden(values)
+    assert found[1.0] < 0.01
+    assert found[0.0] > 0.5
+
+
+def test_a_relation_that_learned_bins_weaken_is_marked() -> None:
+    """Within a learned bin values follow no other column, however fine the parts of its distribution are."""
+    rng = np.random.default_rng(3)
+    x = rng.exponential(2.0, ROWS).clip(0, 20)
+    frame = pd.DataFrame({"x": x, "y": (x + rng.normal(0, 1, ROWS)).clip(-5, 25)})
+    parts = np.linspace(0, 20, 201)
+    weights = np.diff(-np.exp(-parts / 2))
+    marked = {}
+    for name, edges in (("wide", [1, 2, 4]), ("fine", parts[1:-1:2].tolist())):
+        learned = Real(
+            "x", 0, 20, edges=edges, leaf_edges=parts.tolist(), leaf_weights=weights.tolist()
+        )
+        of = release(frame, Schema([learned, Real("y", -5, 25, bins=300)]), [("x", "y")])
+        marked[name] = analyzed(of, OLS("y ~ x"))["x"].coarse
+    assert marked == {"wide": ("x",), "fine": ()}
 
 
 def test_real_columns_have_a_note_where_it_can_matter() -> None:
@@ -433,6 +495,16 @@ def test_dates_beyond_nanoseconds_are_analyzed() -> None:
         "1600-01-01 00:00",
     ]
     assert date_text(4e6) == "day 4e+06"
+
+
+def test_a_test_of_several_quantiles_with_wide_bins_is_marked(made: Release) -> None:
+    found = analyzed(made, By(Quantile("age", 0.5), "ill"))
+    reason = "a test of several quantiles does not take their whole bins into account."
+    test, one = found.test(null=50), found.test(found.names[0], null=50)
+    assert test.marked == found.names
+    assert test.reasons[-1].endswith(reason)
+    assert str(test).endswith(reason)
+    assert not any(r.endswith(reason) for r in one.reasons)
 
 
 def test_a_function_of_ones_own_has_a_note_for_what_it_takes_by_value(made: Release) -> None:

@@ -84,7 +84,7 @@ BRIEF = ["--m", "12", "--seed", "1"]
         (["mean", "r.margrave", "x"], ["mean(x)"]),
         (["proportion", "r.margrave", "sex", "f"], ["sex = f"]),
         (["proportion", "r.margrave", "smokes", "true"], ["smokes = true"]),
-        (["proportion", "r.margrave", "smokes", "yes"], ["smokes = yes"]),
+        (["proportion", "r.margrave", "smokes", "yes"], ["smokes = true"]),
         (["ols", "r.margrave", "smokes ~ C(sex)"], ["Intercept", "C(sex)[T.f]"]),
         (["quantile", "r.margrave", "x", "0.5"], ["quantile(x, 0.5)"]),
         (["total", "r.margrave", "x"], ["total(x)"]),
@@ -183,6 +183,18 @@ def test_tests_and_contrasts(here: Path, capsys: pytest.CaptureFixture[str]) -> 
     shown = ok(capsys, *ols, *asked)
     assert f"Test of C(sex)[T.f], {inter}: F(2, " in " ".join(shown.split())
     assert "C(sex)[T.f] - smokes[T.True]" in " ".join(shown.split()) or "C(sex)[T.f] -" in shown
+
+
+def test_beside_a_contrast_of_means_only_the_contrast_has_a_p_value(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by = ["mean", "r.margrave", "x", "--by", "sex", *BRIEF]
+    lines = ok(capsys, *by, "--contrast", "mean(x) | sex = f", "mean(x) | sex = m").splitlines()
+    numbers = {line.split("  ")[0]: len(line.split()) for line in lines if "mean(x) | sex" in line}
+    plain = {line.split("  ")[0]: len(line.split()) for line in ok(capsys, *by).splitlines()}
+    for name in ("mean(x) | sex = f", "mean(x) | sex = m"):
+        own = next(k for k in numbers if k.startswith(name) and " - " not in k)
+        assert numbers[own] == plain[own], "it has no p-value"
 
 
 def test_a_wrong_name_is_refused_before_data_sets_are_drawn(

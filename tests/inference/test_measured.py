@@ -90,6 +90,58 @@ def marked(found: Analysis) -> list[str]:
     return [e.name for e in found if e.unmeasured]
 
 
+def test_a_function_that_uses_a_column_left_out_is_refused_with_its_columns() -> None:
+    of = release(("age", "stay"))
+    uses: dict[str, Any] = {
+        "attribute": lambda f: (f.stay.mean(), 1.0),
+        "key": lambda f: (f["stay"].mean(), 1.0),
+        "name": lambda f: (f.eval("stay").mean(), 1.0),
+    }
+    for fit in uses.values():
+        for unstable in ("report", "drop"):
+            with pytest.raises(InputError, match="data set") as refused:
+                analyze(of, fit, 3, columns=("age",), on_unstable=unstable)  # type: ignore[arg-type]
+            assert refused.value.remedy == (
+                "The columns of its frames are age. Add 'stay' to columns, if it is a column, or pass"
+                ' columns="probe".'
+            )
+    with pytest.raises(
+        InputError, match=r"Did you mean 'stay'\? The columns of its frames are age, "
+    ):
+        analyze(of, lambda f: (f.sty.mean(), 1.0), 3, columns="probe")
+    assert analyze(of, uses["key"], 3, columns=("age", "stay"))
+
+
+def test_a_function_that_lacks_a_library_is_refused_with_its_extra() -> None:
+    def fit(frame: Any) -> Any:
+        raise ModuleNotFoundError("No module named 'statsmodels'", name="statsmodels")
+
+    with pytest.raises(InputError, match=r"Install it: pip install 'margrave\[inference\]'"):
+        analyze(release(("age", "stay")), fit, 3, columns=("age",))
+
+
+def test_a_test_of_marked_coefficients_is_marked_with_the_reason() -> None:
+    of = release(("age", "ill"), ("stay", "ill"), ("ward",))
+    found, measured = (
+        analyze(of, OLS(f), 12, seed=1, method="bootstrap", bias_correct=False)
+        for f in ("ill ~ age + C(ward)", "ill ~ age")
+    )
+    terms = [n for n in found.names if n.startswith("C(ward)")]
+    for names in ("C(ward)", terms, ["age", terms[0]], terms[:1]):
+        test = found.test(names)
+        assert test.flagged
+        assert test.marked == test.names
+        assert test.reasons == (found.notes[0],)
+        assert "ward were never measured together" in test.reasons[0]
+        assert f"[!] Not reliable: {test.names[0]}" in str(test)
+        assert test.to_dict()["flagged"] is True
+        assert test.to_dict()["reasons"] == [found.notes[0]]
+    plain = measured.test("age")
+    assert (plain.flagged, plain.marked, plain.reasons) == (False, (), ())
+    assert "[!]" not in str(plain)
+    assert plain.to_dict()["flagged"] is False
+
+
 def test_a_pair_never_measured_is_named_first_and_its_coefficients_are_marked() -> None:
     found = analyzed(release(("age",), ("stay",), ("ward",), ("ill",)), OLS("stay ~ age"))
     assert found.notes[0].startswith(
@@ -502,7 +554,7 @@ def test_a_function_gets_the_columns_that_are_named() -> None:
         analyze(
             of, lambda f: (len(f["ward"]), 1.0), 2, columns=("stay",), seed=1, method="bootstrap"
         )
-    assert "Name all that it uses" in str(error.value.remedy)
+    assert "Add 'ward' to columns" in str(error.value.remedy)
 
 
 def test_an_estimand_of_ones_own_states_its_columns() -> None:

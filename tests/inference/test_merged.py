@@ -152,7 +152,7 @@ def test_a_mean_whose_number_has_merged_codes_is_marked() -> None:
     assert [e.unreliable for e in found] == [("age",), ("age",)]
     (note,) = (n for n in found.notes if "noisy counts alone" in n)
     assert note.startswith(
-        "[!] By their noisy counts alone 2 of these 2 means are not reliable: age and ill were measured together in"
+        "[!] By their noisy counts alone all 2 means are not reliable: age and ill were measured together in"
         " merged codes only"
     )
     (part,) = analyzed(of, Mean("age", where={"ill": True}))

@@ -16,7 +16,16 @@ import statsmodels.formula.api as smf
 import margrave
 from margrave.errors import InputError
 from margrave.formula import columns_in
-from margrave.inference import OLS, Correlation, Logistic, Mean, Proportion, Quantile, analyze
+from margrave.inference import (
+    OLS,
+    Correlation,
+    Count,
+    Logistic,
+    Mean,
+    Proportion,
+    Quantile,
+    analyze,
+)
 from margrave.inference.caveats.merged_codes import valued
 from margrave.inference.columns import value_of
 from margrave.inference.in_words import empty_frame
@@ -183,9 +192,23 @@ def test_dates_are_numbers(frame: pd.DataFrame) -> None:
     told = analyze(
         [whole, whole.sample(frac=1.0, replace=True, random_state=1)], Mean("day"), n=500
     )
+    (row,) = (dict(zip(e.headings, e.cells(0.95), strict=True)) for e in told)
+    for cell in ("estimate", "low", "high"):
+        assert re.fullmatch(r"2020-\d\d-\d\d \d\d:\d\d", row[cell])
+    assert re.fullmatch(r"[\d.]+ days", row["std error"])
+    assert 18_262 < told["mean(day)"].estimate < 18_628, "as a number it is in days since 1970"
+    assert not told.contrast({"mean(day)": 2}).days
     note = next(n for n in told.notes if "days since 1970" in n)
     low, high = re.findall(r"interval of (2020-\S+ \S+) to (2020-\S+ \S+)\.", note)[0]
     assert pd.Timestamp(low) < frame.day.mean() < pd.Timestamp(high)
+
+
+def test_an_estimate_has_the_spelling_of_the_category(frame: pd.DataFrame) -> None:
+    for model in (Proportion("answer", "YES"), Proportion("answer", "yes")):
+        assert model(frame).names == ("answer = yes",)
+    assert Count("answer", "Yes")(frame).names == ("count(answer = yes)",)
+    ill = frame.assign(ill=frame.answer == "yes")
+    assert Proportion("ill", "TRUE")(ill).names == ("ill = true",)
 
 
 def test_truths_and_comparisons_are_outcomes_of_linear_regressions(frame: pd.DataFrame) -> None:
@@ -489,6 +512,19 @@ def test_outcomes_that_are_not_two_values(frame: pd.DataFrame) -> None:
     ]:
         with pytest.raises(InputError, match=words):
             Logistic(formula, success=success)(frame)
+
+
+def test_a_comparison_is_proposed_with_a_number_as_people_write_it() -> None:
+    schema = Schema([Real("cost", 0, 10_000, bins=4), Integer("pay", 0, 4_000_000, bins=4)])
+    rows = empty_frame(schema)
+    for formula, words in (
+        ("cost ~ pay", "cost > 5000 ~ pay"),
+        ("pay ~ cost", "pay > 2000000 ~ cost"),
+    ):
+        with pytest.raises(InputError) as refused:
+            Logistic(formula).check(rows, schema)
+        assert f'such as "{words}"' in str(refused.value)
+        Logistic(words).check(rows, schema)
 
 
 def test_names_in_formulas() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -100,7 +101,11 @@ def noisy() -> Release:
 
 @pytest.mark.parametrize(
     ("of", "statistic", "kind"),
-    [(Mean("stay"), "mean", "means"), (Proportion("again", "yes"), "share of yes", "shares")],
+    [
+        (Mean("stay"), "mean", "means"),
+        (Quantile("stay", 0.5), "q50", "medians"),
+        (Proportion("again", "yes"), "share of yes", "shares"),
+    ],
     ids=str,
 )
 def test_every_group_is_marked_as_its_number_is(
@@ -115,9 +120,19 @@ def test_every_group_is_marked_as_its_number_is(
     (caveat,) = (c for c in found.caveats if c.kind == "not reliable")
     assert caveat.decisive
     assert caveat.names == (found.names[1],)
-    assert f"alone 1 of these 2 {kind} is not reliable." in caveat.text
+    assert f"alone 1 of 2 {kind} is not reliable." in caveat.text
     assert f"margrave numbers RELEASE --columns {of.column} --by ward shows them." in caveat.text
     assert found.contrast({found.names[0]: 1, found.names[1]: -1}).flagged
+
+
+def test_intervals_of_a_quantile_that_numbers_do_not_have_are_in_the_note(noisy: Release) -> None:
+    found = analyze(noisy, By(Quantile("stay", 0.3), "ward"), 3, seed=0, method="bootstrap")
+    (caveat,) = (c for c in found.caveats if c.kind == "not reliable")
+    assert re.search(
+        r"alone all 2 30 % quantiles are not reliable\. Take these intervals: ward = a: \d \(\d to \d\), ward = b: ",
+        caveat.text,
+    )
+    assert "margrave numbers" not in caveat.text
 
 
 def test_a_part_by_one_code_is_marked_as_its_group_is(noisy: Release) -> None:

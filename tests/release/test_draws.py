@@ -447,6 +447,12 @@ def test_a_posterior_is_offered_only_if_it_can_be_fitted(monkeypatch: pytest.Mon
     assert [offered(r) for r in (small, large, weighted)] == [True, False, False]
     with pytest.raises(InputError, match=r"too large for a posterior[\s\S]*bootstrap"):
         large.draws(1, seed=0, method="posterior")
+    words = (
+        r"weighted sums, as measured for purposes, which a posterior cannot use\. Leave method out"
+    )
+    with pytest.raises(InputError, match=words):
+        weighted.draws(1, seed=0, method="posterior")
+    assert weighted.draws(1, seed=0)
     without_jax(monkeypatch)
     assert not offered(small)
     with pytest.raises(InputError, match=r"needs jax[\s\S]*pip install"):

@@ -10,6 +10,7 @@ from typing import Any
 
 from margrave.errors import InputError
 from margrave.formula.nodes import Node
+from margrave.formula.r_spellings import remedy_of
 from margrave.formula.tokens import (
     EXAMPLE,
     NAME,
@@ -31,6 +32,7 @@ class Cursor:
 
     def __init__(self, text: str) -> None:
         self._tokens, self._at, self._depth = tokens_of(text), 0, 0
+        self._text = text
 
     @property
     def _token(self) -> Token:
@@ -59,7 +61,7 @@ class Cursor:
     ) -> InputError:
         token = self._token if token is None else token
         found = repr(token.text[:20]) if token.text else "the end"
-        return refusal(token.place, expected, found, remedy)
+        return refusal(token.place, expected, found, remedy_of(self._text, token.place) or remedy)
 
     @contextmanager
     def _deeper(self) -> Any:

@@ -47,14 +47,9 @@ from margrave.formula.nodes import (
     Power,
     Text,
     children,
+    written,
 )
-from margrave.formula.tokens import (
-    NAME,
-    NUMBER,
-    QUOTED,
-    TEXT,
-    Token,
-)
+from margrave.formula.tokens import NAME, NUMBER, QUOTED, TEXT, Token
 
 #: The largest exponent, of terms and of numbers.
 MAX_POWER = 4
@@ -275,6 +270,9 @@ class Parser(Cursor):
                 place,
                 "Write powers of values inside of I(...).",
             )
+        if exponent > 1 and not isinstance(base, Chain | Power):
+            own = base if isinstance(base, Category) else Call("I", (Power(base, exponent),))
+            raise self._wrong("a sum of columns before **", start, f"Write {written(own)}.")
         return Power(base, exponent)
 
     def _factor(self) -> Node:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from margrave.errors import InputError
+from margrave.formula.r_spellings import remedy_of
 
 #: Characters of a formula.
 MAX_CHARACTERS = 1_000
@@ -81,6 +82,8 @@ def _found(formula: str, place: int) -> str:
 
 
 def _remedy(formula: str, place: int) -> str:
+    if remedy := remedy_of(formula, place):
+        return remedy
     if formula[place] in "'\"`":
         return "Close its quotes, and put printable characters alone between them."
     return "Remove it, or put a column's name into Q('...')."

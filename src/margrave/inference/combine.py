@@ -14,7 +14,8 @@ import numpy as np
 from scipy import special
 
 from margrave.errors import InputError
-from margrave.inference.estimate import Estimate
+from margrave.inference.columns import first_names
+from margrave.inference.estimate import MARK, Estimate
 from margrave.ratios import figure
 from margrave.types import FloatArray
 
@@ -124,6 +125,8 @@ class WaldTest:
         df: Degrees of freedom of numerator and denominator.
         pvalue: Probability of a larger statistic under the null.
         method: ``"full"`` or ``"proportional"``.
+        marked: The quantities tested that are marked: the test is not reliable either.
+        reasons: The notes that say why, of a test that is marked.
     """
 
     names: tuple[str, ...]
@@ -131,16 +134,35 @@ class WaldTest:
     df: tuple[float, float]
     pvalue: float
     method: str
+    marked: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def flagged(self) -> bool:
+        """True if an estimate that is tested is marked."""
+        return bool(self.marked)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         numbers = {"statistic": self.statistic, "df": list(self.df), "pvalue": self.pvalue}
-        return {"names": list(self.names), **numbers, "method": self.method}
+        marks = {
+            "flagged": self.flagged,
+            "marked": list(self.marked),
+            "reasons": list(self.reasons),
+        }
+        return {"names": list(self.names), **numbers, "method": self.method, **marks}
 
     def __str__(self) -> str:
         first, second = self.df
-        return (
+        text = (
             f"F({first:g}, {second:.1f}) = {figure(self.statistic)}, p = {figure(self.pvalue, 3)}"
+        )
+        if not self.marked:
+            return text
+        verb = "is" if len(self.marked) == 1 else "are"
+        own = [reason for reason in self.reasons if not reason.startswith(MARK)]  # in no note
+        return " ".join(
+            [f"{text} {MARK} Not reliable: {first_names(self.marked)} {verb} not.", *own]
         )
 
 

@@ -131,13 +131,14 @@ class _OfValue(_Quantity):
         missing = self.value is not None and means_missing(schema, self.column, self.value)
         return replace(found, value=None) if missing else found
 
-    @property
-    def _name(self) -> str:
-        return (
-            f"{self.column} missing"
-            if self.value is None
-            else f"{self.column} = {label_of(self.value)}"
-        )
+    def _name_in(self, frame: pd.DataFrame) -> str:
+        """Return the name of the estimate, with the value as the frame spells it."""
+        if self.value is None:
+            return f"{self.column} missing"
+        column = column_of(frame, self.column)
+        spelled = is_truth(column) or levels_of(column) is not None
+        value = value_of(column, self.column, self.value) if spelled else self.value
+        return f"{self.column} = {label_of(value)}"
 
     def _of_value(self, name: str, estimate: float, variance: float, **facts: Any) -> Fitted:
         value = ((self.column, self.value),)
@@ -160,7 +161,7 @@ class Proportion(_OfValue):
         check_count(n, f"column {self.column!r}")
         shrunk = (count + 0.5) / (n + 1.0)
         variance = shrunk * (1.0 - shrunk) / n
-        return self._of_value(self._name, count / n, variance, bounds=(0.0, 1.0))
+        return self._of_value(self._name_in(frame), count / n, variance, bounds=(0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -263,7 +264,7 @@ class Count(_OfValue):
         total, rows = size_of(frame)
         shrunk = (count + 0.5) / (rows + 1.0)
         variance = total**2 * shrunk * (1.0 - shrunk) / rows
-        name = f"count({self._name})"
+        name = f"count({self._name_in(frame)})"
         return self._of_value(name, total * count / rows, variance, bounds=(0.0, None))
 
 

@@ -12,6 +12,7 @@ from scipy import special
 
 from margrave._fields import check_level, is_number
 from margrave.errors import InputError
+from margrave.inference.columns import date_text
 from margrave.ratios import figure, percent
 from margrave.types import Clique
 
@@ -54,7 +55,7 @@ class WholeBins:
     """The bins of the column of a quantile, of which the interval contains whole ones.
 
     A release knows how many records lie beyond each end of a bin, and not where they lie within it. A quantile
-    of evenly drawn values is in the same bin as that of the real ones.
+    of the drawn values is in the same bin as that of the real ones.
 
     Attributes:
         column: The column.
@@ -119,6 +120,7 @@ class Estimate:
         bounds: Least and greatest possible value, at which intervals end.
         bins: Bins that intervals contain as a whole; None if they need not.
         tests_zero: The value 0 is a hypothesis, and printed tables have its p-value.
+        days: It is a date, in days since 1970, and printed tables have the date.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Estimate:
     bounds: tuple[float, float] = (-math.inf, math.inf)
     bins: WholeBins | None = None
     tests_zero: bool = True
+    days: bool = False
 
     #: The headings of a printed estimate.
     headings: ClassVar[tuple[str, ...]] = (
@@ -156,10 +159,17 @@ class Estimate:
         share = percent(self.fmi_privacy, ".0f")
         least = 1e-4  # smaller p-values are beyond what the intervals are accurate for
         p = self.pvalue()
-        numbers = (*map(figure, (self.estimate, self.bse)), *self.ends_as_texts(level),
-                   "<0.0001" if p < least else figure(p, 2), share)  # fmt: skip
+        test = "<0.0001" if p < least else figure(p, 2)
+        numbers = (
+            self._shown(self.estimate),
+            f"{figure(self.bse)}{' days' if self.days and self.has_interval else ''}",
+            *self.ends_as_texts(level, self._shown), test if self.tests_zero else "", share,
+        )  # fmt: skip
         used = f"{self.used} of {self.data_sets}"
         return (*("-" if text in ("nan", "unknown") else text for text in numbers), used)
+
+    def _shown(self, value: float) -> str:
+        return date_text(value) if self.days and math.isfinite(value) else figure(value)
 
     def __repr__(self) -> str:
         """Return its name, its value, its interval at 95 %, and the p-value of 0 if that is a hypothesis."""

@@ -11,7 +11,7 @@ from margrave.ratios import percent
 def table_of(estimates: Sequence[Estimate], level: float) -> tuple[list[str], list[dict[str, str]]]:
     """Return the headings of a table, and a row of cells by heading for each estimate.
 
-    P-values are left out if the value 0 is not a hypothesis, as for means.
+    P-values are left out if the value 0 is not a hypothesis, as for means; beside a contrast of these they are empty.
     """
     rows = [dict(zip(Estimate.headings, e.cells(level), strict=True)) for e in estimates]
     tested = any(e.tests_zero for e in estimates)

@@ -23,6 +23,7 @@ from margrave.formula import (
     Formula,
     Functions,
     Node,
+    Number,
     check_outcome,
     columns_in,
     expand,
@@ -322,7 +323,10 @@ def _middle(column: Column) -> str:
         return "VALUE"
     if isinstance(low, date):
         return f"'{low + (high - low) / 2:%Y-%m-%d}'"
-    return f"{low + (high - low) // 2:g}" if column.kind == "integer" else f"{(low + high) / 2:.3g}"
+    whole = column.kind == "integer"
+    return (
+        str(low + (high - low) // 2) if whole else written(Number(float(f"{(low + high) / 2:.3g}")))
+    )
 
 
 def check_formula(formula: str, columns: Collection[str], ignored: Collection[str] = ()) -> Formula:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from margrave._card import counted
-from margrave.errors import InputError, MargraveError
+from margrave.errors import InputError, MargraveError, did_you_mean
+from margrave.inference.columns import some
 from margrave.inference.datasets import DataSets, Frames
 from margrave.inference.fitted import Fitted, numbered
 from margrave.types import AnyArray, FloatArray, IntArray
@@ -37,13 +39,13 @@ class Runs:
     warned: Counter[str] = field(default_factory=Counter)
     troubled: set[int] = field(default_factory=set)
 
-    def run(self, i: int, frame: pd.DataFrame, fit: Fit, of: int) -> None:
-        """Run the fit on data set i of so many."""
+    def run(self, i: int, frame: pd.DataFrame, fit: Fit, of: int, named: bool) -> None:
+        """Run the fit on data set i of so many; ``named``: its columns are those that the caller named."""
         trouble = ("ConvergenceWarning", "PerfectSeparationWarning", "HessianInversionWarning")
         singular = "SingularMatrixWarning"
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            self._run(i, frame, fit, of)
+            self._run(i, frame, fit, of, named)
         kinds = {w.category.__name__: str(w.message).splitlines()[0] for w in caught}
         if getattr(self.results.get(i), "full_rank", False):
             kinds.pop(singular, None)
@@ -51,7 +53,7 @@ class Runs:
             self.troubled.add(i)
         self.warned.update(f"{k}: {text}" for k, text in kinds.items())
 
-    def _run(self, i: int, frame: pd.DataFrame, fit: Fit, of: int) -> None:
+    def _run(self, i: int, frame: pd.DataFrame, fit: Fit, of: int, named: bool) -> None:
         try:
             self.results[i] = fit(frame)
         except MargraveError:
@@ -62,7 +64,7 @@ class Runs:
             if self.on_unstable == "report":
                 raise InputError(
                     f"The fit failed on data set {i + 1} of {of} ({why}).",
-                    remedy=_remedy_for(why, lacks),
+                    remedy=_remedy_for(why, lacks, frame, named),
                 ) from error
             self.failures[i] = why
 
@@ -91,17 +93,24 @@ def run_all(
         frame = frames.draw(draws, i, names)
         for runs, fit in zip(every, fits, strict=True):
             own = frame.copy() if len(fits) > 1 else frame  # a fit may change its frame
-            runs.run(i, own, fit, m)
+            runs.run(i, own, fit, m, names is not None)
         if states_columns:
             names = names or _columns_used(every, frames)
         progress((i + 1) / m)
     for runs in (r for r in every if len(r.results) < 2):
+        why = next(iter(runs.failures.values()))
+        on = (
+            f"all but {len(runs.results)} of {m} data sets"
+            if runs.results
+            else f"all {m} data sets"
+        )
         raise InputError(
-            f"The fit failed on all but {len(runs.results)} of {m} data sets"
-            f" ({next(iter(runs.failures.values()))}).",
+            f"The fit failed on {on} ({why}).",
             remedy="Analyze another column or a larger part of the rows."
             if runs.is_estimand
-            else "Correct the fit.",
+            else _remedy_for(why, False, frame, names is not None).partition(
+                ", or leave such data sets out"
+            )[0],
         )
 
 
@@ -116,7 +125,17 @@ def _columns_used(every: Sequence[Runs], frames: Frames) -> frozenset[str] | Non
     return frames.with_origins(found)
 
 
-def _remedy_for(why: str, lacks: bool) -> str:
+def _remedy_for(why: str, lacks: bool, frame: pd.DataFrame, named: bool) -> str:
+    """Return what to do about a failed fit.
+
+    Args:
+        why: The error of the fit.
+        lacks: The data set lacks what the fit needs.
+        frame: A data set.
+        named: Its columns are those that the caller named.
+    """
+    absent = re.match(r"AttributeError: 'DataFrame' object has no attribute '(\w+)'|KeyError: '(\w+)'"
+                      r"|.*name '(\w+)' is not defined", why)  # fmt: skip
     if lacks:
         return (
             "Analyze another column or a larger part of the rows, or leave such data sets out with"
@@ -127,11 +146,17 @@ def _remedy_for(why: str, lacks: bool) -> str:
             "An outcome must be a number there: frame.assign(ill=frame.ill.astype(int)), or of a text"
             ' (frame.ill == "yes").astype(int). Logistic("ill ~ age") takes both as they are.'
         )
-    if why.startswith("KeyError"):
-        return (
-            "A function's frames have the columns that columns= names. Name all that it uses, or pass"
-            ' columns="probe".'
+    if re.match("ModuleNotFoundError: No module named '(statsmodels|patsy|formulaic|scipy)", why):
+        return "Install it: pip install 'margrave[inference]'."
+    if absent or why.startswith("KeyError"):
+        name = next(filter(None, absent.groups())) if absent else ""
+        known = f"The columns of its frames are {some(frame.columns)}."
+        if not named:
+            return f"{did_you_mean(name, map(str, frame.columns))}{known}"
+        add = (
+            f"Add {name!r} to columns, if it is a column" if name else "Name all that the fit uses"
         )
+        return f'{known} {add}, or pass columns="probe".'
     return 'Correct the fit, or leave such data sets out with on_unstable="drop" (--drop-unstable).'
 
 

@@ -16,6 +16,7 @@ from margrave._fields import check_level, is_number
 from margrave._io import written_whole
 from margrave.errors import InputError
 from margrave.formula import spelled
+from margrave.inference.columns import first_names
 from margrave.inference.combine import WaldTest, combine, total_covariance, wald
 from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.forest import forest, page
@@ -172,6 +173,9 @@ class Analysis:
             null: A number for all, a sequence, or numbers by name (0 for the others).
             method: ``"full"`` or ``"proportional"``.
 
+        Returns:
+            The test, ``flagged`` if one of its estimates is marked, with the ``reasons``.
+
         Raises:
             InputError: An estimate has no interval, or the fit returned no covariance matrix and
                 several names are tested.
@@ -183,13 +187,27 @@ class Analysis:
         if len(at) == 1 and (self.covariances is None or method == "full"):
             one, value = self.estimates[at[0]], float(values[0])
             statistic = one.distance(value) ** 2 / one.variance
-            return WaldTest((one.name,), statistic, (1.0, one.df), one.pvalue(value), "full")
+            found = WaldTest((one.name,), statistic, (1.0, one.df), one.pvalue(value), "full")
+            return self._with_marks(found)
         points, covariances, center = self._together(at)
         center = center if self.corrected else None
-        return wald(
+        found = wald(
             points, covariances, values, rows=self._known_rows, total=self.total, method=method,
             names=chosen, center=center, runs=self.runs,
         )  # fmt: skip
+        return self._with_marks(found)
+
+    def _with_marks(self, found: WaldTest) -> WaldTest:
+        """Return a test with the marks of its estimates. A test of several has no whole bins, so these mark it too."""
+        tested = [self[n] for n in found.names]
+        cut = [e.name for e in tested if e.bins is not None and e.bins.are_wide and tested[1:]]
+        marked = tuple(e.name for e in tested if e.flagged or e.name in cut)
+        reasons = [str(c) for c in self.caveats if c.decisive and {*c.names} & {*marked}]
+        if cut:
+            reasons.append(
+                f"{first_names(cut)}: a test of several quantiles does not take their whole bins into account."
+            )
+        return replace(found, marked=marked, reasons=tuple(reasons))
 
     def contrast(self, weights: Mapping[str, float], *, name: str = "") -> Estimate:
         """Return a weighted sum of estimates: ``contrast({"B": 1, "C": -1})`` is B less C.
@@ -204,6 +222,13 @@ class Analysis:
             InputError: An estimate has no interval, or the fit returned no covariance matrix and
                 several names are given.
         """
+        given: Any = weights
+        if not isinstance(given, Mapping):
+            pair = dict(zip(reversed(self.names), (1, -1), strict=False))
+            raise InputError(
+                f"A contrast takes a weight for each estimate, and {given!r} has none.",
+                remedy=f"Give {{name: weight}}, such as contrast({pair!r}).",
+            )
         at = self._usable(tuple(weights), "weigh")
         numbers = all(is_number(w) and np.isfinite(w) for w in weights.values())
         if not numbers or not any(weights.values()):
@@ -369,7 +394,7 @@ def _times(e: Estimate, weight: float, name: str) -> Estimate:
     square, ends = weight**2, [weight * bound for bound in e.bounds]
     return replace(
         e, name=name, estimate=weight * e.estimate, variance=square * e.variance, within=square * e.within,
-        between=square * e.between, bias=weight * e.bias, ends=None,
+        between=square * e.between, bias=weight * e.bias, ends=None, days=e.days and weight == 1.0,
         bounds=(min(ends), max(ends)), bins=None if e.bins is None else e.bins.times(weight),
     )  # fmt: skip
 

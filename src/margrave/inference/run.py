@@ -326,8 +326,9 @@ def _analysis(
         bounds = bounds_of(basis, draws, frames)
     bins = bins_of(basis, draws, frames)
     tests_zero = basis is None or basis.tests_zero
+    days = any(runs.results[i].days for runs in every for i in places)
     every_estimate = (
-        replace(_estimate(j, n, replicates, draws, settings), tests_zero=tests_zero)
+        replace(_estimate(j, n, replicates, draws, settings), tests_zero=tests_zero, days=days)
         for j, n in enumerate(names)
     )
     uncut = tuple(

@@ -17,6 +17,7 @@ from margrave.account import Account
 from margrave.domain import Codes, Domain
 from margrave.errors import InputError, did_you_mean
 from margrave.models import FAMILIES, FittedAnswers, MaxEntropyFit
+from margrave.models.entries import EntryKind, kinds_of, not_taken
 from margrave.models.protocol import Model, ModelState, Posterior
 from margrave.provenance import Provenance
 from margrave.release.bootstrap import Bootstrap, refitted_by
@@ -364,6 +365,12 @@ def _source(
     if own is not None:
         return own, "posterior"
     refitted_by(model.state().kind)  # refuses models without a distribution
+    if lacking := not_taken(MaxEntropyFit(), kinds_of(transcript)):
+        sums = {EntryKind.WEIGHTED_MAP: "weighted sums, as measured for purposes"}
+        raise InputError(
+            f"This release has {' and '.join(sums.get(k, k) for k in lacking)}, which a posterior cannot use.",
+            remedy="Leave method out: the bootstrap uses all answers.",
+        )
     tell("finding the posterior", 0.0)
     found = MaxEntropyFit()(
         domain,

@@ -1,4 +1,4 @@
-"""Columns used more finely than their bins, within which the data sets spread values evenly."""
+"""Columns used more finely than their bins, within which data sets draw values evenly or as learned."""
 
 from __future__ import annotations
 
@@ -43,9 +43,13 @@ class Binned:
     high: FloatArray
     dates: bool
 
-    #: The assumption of every analysis of values within bins.
+    #: The draws of values within bins that were declared, and within bins that were learned.
     drawn_evenly: ClassVar[str] = (
         "The release knows the bin of a value and nothing finer, so data sets draw values evenly within a bin."
+    )
+    drawn_as_learned: ClassVar[str] = (
+        "Within a bin of a learned column data sets draw values by its learned distribution, whatever other columns"
+        " hold."
     )
 
     @staticmethod
@@ -63,6 +67,11 @@ class Binned:
         return Binned(column, low, high, dates)
 
     @property
+    def learned(self) -> bool:
+        """True if data sets draw its values within a bin by a learned distribution, not evenly."""
+        return self.column.cells.leaves is not None
+
+    @property
     def widest(self) -> str:
         """The widest bin, with its share of the column's range."""
         widths = self.high - self.low
@@ -75,13 +84,13 @@ class Binned:
         return self.column.encode(plain(table[self.column.name].combine_chunks())).codes
 
     def hidden(self, table: pa.Table) -> float:
-        """Return the share of a data set's variance within bins, for values spread evenly."""
+        """Return the share of a data set's variance within bins, for values as they are drawn there."""
         min_positive = float(np.finfo(np.float64).tiny)
         counts = np.bincount(self.codes(table), minlength=self.column.size)[: len(self.low)]
         shares = counts / max(int(counts.sum()), 1)
-        middle, within = (self.low + self.high) / 2, (self.high - self.low) ** 2 / 12
-        between = float(shares @ (middle - shares @ middle) ** 2)
-        inside = float(shares @ within)
+        means = self.column.cells.means
+        between = float(shares @ (means - shares @ means) ** 2)
+        inside = float(shares @ self.column.cells.variances)
         return inside / max(inside + between, min_positive)
 
     def at_ends(self, table: pa.Table) -> list[pa.Table]:
@@ -260,11 +269,9 @@ def check(context: Context) -> Iterator[Caveat]:
     """Yield caveats on the columns that an analysis uses more finely than their bins."""
     if context.basis is None and (wide := context.once(wide_columns)):
         widest = some([f"{b.column.name} ({b.widest})" for b in wide], "; ")
-        yield Caveat(
-            "binned", (), False,
-            f"This fit may use values within bins, and is valid if they are spread evenly there: {widest}.",
-            Binned.drawn_evenly,
-        )  # fmt: skip
+        assumption, drawn = _assumed(wide)
+        text = f"This fit may use values within bins, and is valid if {assumption}: {widest}."
+        yield Caveat("binned", (), False, text, drawn)
     for cut in context.once(cuts):
         yield Caveat("cut bin", context.names, False, str(cut))
     if context.basis is not None and context.release is not None:
@@ -274,7 +281,7 @@ def check(context: Context) -> Iterator[Caveat]:
     about = [e for e in context.estimates if any(e.name in names for names in found.values())]
     if about:
         names, text = tuple(e.name for e in about), _text(context, list(found), about)
-        yield Caveat("binned", names, False, text, Binned.drawn_evenly)
+        yield Caveat("binned", names, False, text, _assumed([s.binned for s in found])[1])
     for column in sorted(context.in_whole_bins):
         yield Caveat(
             "whole bins", context.names, False,
@@ -282,12 +289,25 @@ def check(context: Context) -> Iterator[Caveat]:
         )  # fmt: skip
 
 
+def _assumed(columns: Sequence[Binned]) -> tuple[str, str]:
+    """Return what an analysis of values within bins assumes, and how data sets draw them."""
+    learned = [b.column.name for b in columns if b.learned]
+    if not learned:
+        return "values are spread evenly within bins", Binned.drawn_evenly
+    if len(learned) == len(columns):
+        return "values within bins follow the learned distribution", Binned.drawn_as_learned
+    return (
+        f"values within bins are spread evenly, and those of {some(learned)} follow the learned distribution",
+        f"{Binned.drawn_evenly} {Binned.drawn_as_learned}",
+    )
+
+
 def _text(context: Context, columns: Sequence[Shifts], about: Sequence[Estimate]) -> str:
     widest = some([f"{s.name} (the widest is {s.binned.widest})" for s in columns], "; ")
     one, names = len(about) == 1, context.about([e.name for e in about])
     text = (
-        f"{widest}: the interval{'' if one else 's'} of {names} hold{'s' if one else ''} if values are spread evenly"
-        " within bins."
+        f"{widest}: the interval{'' if one else 's'} of {names} hold{'s' if one else ''} if"
+        f" {_assumed([s.binned for s in columns])[0]}."
     )
     ends, level = context.once(ends_of), context.settings.level
     own = [e for e in about if e.name in ends]

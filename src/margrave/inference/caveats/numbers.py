@@ -219,10 +219,8 @@ def at_bounds(context: Context) -> Iterator[Caveat]:
 
 def dates(context: Context) -> Iterator[Caveat]:
     """Yield the dates of estimates that are days since 1970."""
-    if not any(runs.results[i].days for runs in context.runs for i in context.places):
-        return
     each = []
-    for e in (e for e in context.estimates if e.has_interval or e.is_in_one_bin):
+    for e in (e for e in context.estimates if e.days and (e.has_interval or e.is_in_one_bin)):
         at = date_text(e.estimate)
         low, high = e.ends_as_texts(context.settings.level, date_text)
         each.append(f"{e.name} is {at}, with an interval of {low} to {high}")

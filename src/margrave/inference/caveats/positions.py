@@ -27,14 +27,15 @@ class Positions:
 
     The values of a bin may lie anywhere in it, in each bin on its own. If they all move to one end, an
     estimate moves by at most d. With a place that is uniform over the bin, the estimate's deviation is
-    d / √3. The values of a bin may also follow other columns, which evenly drawn values do not. Values
-    in the middle of their bins show by how much that weakens a relation.
+    d / √3. For a learned column, these bins are the parts that its learned distribution has. The values of
+    a bin may also follow other columns, which drawn values do not. Values at the mean of their whole bin
+    show by how much that weakens a relation.
 
     Attributes:
         column: Name of the column.
         spread: By estimate, the standard deviation by the places of the bins' values; infinite if some
             places leave it without a result, such as a part of the rows without any.
-        weakened: By estimate, the change with all values in the middle of their bins.
+        weakened: By estimate, the change with all values at the mean of their bins.
         within: Estimates of values within a bin: without a result if all values are at one end of their bins,
             where others have one.
     """
@@ -55,7 +56,7 @@ class Positions:
                 squares[name] = (
                     squares.get(name, 0.0) + share * max(low[name] ** 2, high[name] ** 2) / 3
                 )
-        middle = found.moves(found.middles) if squares else {}
+        middle = found.moves(found.means) if squares else {}
         spread = {n: math.sqrt(v) for n, v in squares.items()}
         return Positions(binned.column.name, spread, middle, within)
 
@@ -92,11 +93,11 @@ class _Values:
         return self.least[self.codes], self.greatest[self.codes]
 
     @property
-    def middles(self) -> FloatArray:
-        """The middle of every value's bin; of two middle whole numbers by turns."""
-        middle = np.mean(self.ends, axis=0)
-        whole, turn = self.binned.column.cells.whole, np.arange(len(middle)) % 2
-        return np.asarray(np.where(turn, np.floor(middle), np.ceil(middle)) if whole else middle)
+    def means(self) -> FloatArray:
+        """The mean of every value's bin, also of a learned one; of the whole numbers beside it by turns."""
+        cells = self.binned.column.cells
+        means = cells.means[cells.locate(self.points)]
+        return np.floor(means + np.arange(len(means)) % 8 / 8) if cells.whole else means
 
     def groups(self) -> Iterator[tuple[BoolArray, float]]:
         """Yield masks of the values of neighboring bins, with 1 / the number of bins that count there.

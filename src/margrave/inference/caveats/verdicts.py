@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from margrave.inference.caveats.beyond_learned import by_another_run
 from margrave.inference.caveats.context import Context
 from margrave.inference.caveats.stated import numbers_by_estimate
+from margrave.inference.columns import some
 from margrave.inference.estimands import By, Proportion, Quantile
 from margrave.inference.estimate import Caveat
+from margrave.release.numeric_numbers import QUANTILES
 
 
 def unreliable(context: Context) -> dict[str, tuple[str, ...]]:
@@ -36,10 +38,11 @@ def check(context: Context) -> Iterator[Caveat]:
     fit, first, release = context.trial.fit, numbers[names[0]], context.release
     assert release is not None
     of = fit.model if isinstance(fit, By) else fit
-    kind = "share" if isinstance(of, Proportion) else first.statistic
+    median = isinstance(of, Quantile) and of.p == 0.5
+    kind = "share" if isinstance(of, Proportion) else "median" if median else first.statistic
     by = first.group.partition(" = ")[0]
     text = (
-        f"By their noisy counts alone {len(names)} of these {len(context.names)} {kind}s"
+        f"By their noisy counts alone {_of_all(len(names), len(context.names))} {kind}s"
         f" {'is' if len(names) == 1 else 'are'} not reliable"
         if isinstance(fit, By)
         else f"By its noisy counts alone this {kind} is not reliable"
@@ -64,12 +67,15 @@ def check(context: Context) -> Iterator[Caveat]:
         if isinstance(fit, By)
         else "Take that interval."
     )
+    if isinstance(of, Quantile) and of.p not in QUANTILES.values():
+        groups = some([f"{numbers[name].group}: {numbers[name].words}" for name in names])
+        whose = f"Take these intervals: {groups}." if isinstance(fit, By) else whose
+        yield Caveat("not reliable", names, True, f"{text} {whose}")
+        return
     them = "them" if isinstance(fit, By) else "it"
     asked = f"margrave numbers RELEASE --columns {first.column}{f' --by {by}' if by else ''}"
-    where = f" {asked} shows {them}."
-    yield Caveat(
-        "not reliable",
-        names,
-        True,
-        f"{text}{'' if isinstance(of, Quantile) else where} {whose}",
-    )
+    yield Caveat("not reliable", names, True, f"{text} {asked} shows {them}. {whose}")
+
+
+def _of_all(count: int, every: int) -> str:
+    return f"all {every}" if count == every > 1 else f"{count} of {every}"
