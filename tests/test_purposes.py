@@ -57,8 +57,9 @@ from margrave.schema import (
     Timestamp,
     Weekday,
 )
+from margrave.schema.column_queries import LineCells
 from margrave.schema.remedies import bins_remedy, bounds_remedy
-from margrave.transcript import Transcript
+from margrave.transcript import ColumnAnswer, Transcript
 from margrave.types import Clique
 from margrave.workload import Workload
 from tests.support import fake_model
@@ -212,6 +213,7 @@ def test_a_regression_on_a_rare_outcome_is_not_served() -> None:
         counts[name] = counts[name].round().astype(np.int64)
     (rare,) = verdicts_of(release_for(text, **counts))
     assert rare.doubts == ("each coefficient of stay, ward (the noise hides the cells of sex = M)",)
+    assert rare.remedy == "Fewer codes of stay or ward, or a larger budget, lower the noise."
 
 
 def test_a_regression_on_merged_codes_is_not_served() -> None:
@@ -229,6 +231,65 @@ def test_a_regression_on_merged_codes_is_not_served() -> None:
     found = verdict_on(release, PurposeSupport("ols stay ~ C(ward)", (), 1), ())
     assert found.doubts == ("each relation of stay (rare codes were merged)",)
     assert found.hidden == ("ward = c", "ward = d")
+
+
+def test_sums_serve_no_purpose_that_rests_on_cells_too() -> None:
+    """A correlation rests on the spread of both columns, and an interaction on each cell."""
+    schema = Schema([Integer("age", 0, 9), Integer("cost", 0, 9), Categorical("ward", ["a", "b"])])
+    weights = {"age": np.arange(10)[None, :], "cost": np.arange(10)[None, :]}
+    pair = measurement(("age", "cost"), np.full((10, 10), 20), 50.0)
+    sums = replace(
+        measurement(("age", "cost"), np.array([[40_000]]), 1.0), query=LinearMap(matrices=weights)
+    )
+    sizes = schema.domain.size
+    alone = (measurement((a,), np.full(sizes(a), 2000 // sizes(a)), 1.0) for a in schema.domain)
+    others = (measurement((a, "ward"), np.full((10, 2), 100), 1.0) for a in ("age", "cost"))
+    entries = Transcript((*alone, *others, pair, sums))
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+    made = Provenance("by hand")
+    release = Release(schema, absent, entries, fake_model.account_of(entries), made)
+    held = ["ols cost ~ age", "ols cost ~ age + C(ward)"]
+    texts = [
+        *held, "correlation age, cost", "ols cost ~ age * C(ward)", "ols log(cost + 1) ~ age",
+        "ols cost ~ I(age ** 2)", "logistic cost > 4 ~ age",
+    ]  # fmt: skip
+    found = {}
+    for text in texts:
+        support = PurposeSupport(text, (), 1)
+        found[text] = verdict_on(release, support, numbers_of(schema, entries, absent, 0.95))
+    assert [text for text, v in found.items() if v.serves] == held
+    assert found["correlation age, cost"].words == (
+        "correlation age, cost: the marginal of age, cost is not reliable. Fewer codes of age or cost, or a larger"
+        " budget, lower the noise."
+    )
+
+
+def test_noise_far_out_leaves_no_correlation_and_no_slope_on_the_column() -> None:
+    cost = Real(
+        "cost", 0, 1000, edges=[100, 200], leaf_edges=[0, 100, 200, 300, 600, 1000],
+        leaf_weights=[0.46, 0.45, 0.081, 0.0, 0.009], mean=[118, 110, 126],
+    )  # fmt: skip
+    schema = Schema([Integer("age", 0, 9), cost], sources={"cost": ColumnSource("learned")})
+    cells = np.outer(np.ones(10, dtype=np.int64), [2000, 2000, 400])
+    query = LineCells((100.0, 200.0, 600.0))
+    absent = NoModel(schema.domain, 1.0, "it is not needed")
+
+    def judged(text: str, scale: float) -> PurposeVerdict:
+        learned = ColumnAnswer("cost", query, np.zeros(query.size), scale, Fraction(1))
+        entries = Transcript((learned, measurement(("age", "cost"), cells, 1.0)))
+        made = Provenance("by hand")
+        release = Release(schema, absent, entries, fake_model.account_of(entries), made)
+        numbers = numbers_of(schema, entries, absent, 0.95)
+        return verdict_on(release, PurposeSupport(text, (), 1), numbers)
+
+    for text in ("correlation age, cost", "ols age ~ cost"):
+        assert judged(text, 100.0).serves
+        assert judged(text, 250.0).words == (
+            f"{text}: each relation of cost (noise may have placed values far out) is not reliable. In the schema of"
+            f" the next release, for cost {bounds_remedy()} Or raise the budget."
+        )
+    for text in ("ols cost ~ age", "ols age ~ C(cost)", "mean age"):
+        assert judged(text, 250.0).serves
 
 
 def test_a_width_that_the_intervals_exceed_is_not_served() -> None:
@@ -376,7 +437,11 @@ def test_a_report_does_not_offer_a_purpose_whose_groups_are_not_reliable() -> No
     release = release_for("mean stay by ward", "mean stay by sex", stay_ward_sex=STAYS)
     numbers = numbers_of(release.schema, release.transcript, release.model, 0.95)
     found = verdict(release, numbers, column_views(release))
-    assert any(t.startswith("mean stay by sex: its marginal was measured.") for t in found.use_for)
+    (use,) = (t for t in found.use_for if t.startswith("mean stay by sex"))
+    assert use == (
+        "mean stay by sex: its marginal was measured. Take its intervals from margrave analyze, and do not use those"
+        " that it marks."
+    )
     assert not any(t.startswith("mean stay by ward") for t in found.use_for)
     assert any("the mean of stay in 2 of 4 groups" in t for t in found.not_for)
 
@@ -896,6 +961,23 @@ def test_half_widths_shrink_with_rows_and_noise_and_a_wanted_one_is_reached_at_t
     epsilon = made.purposes[0].epsilon
     assert epsilon is not None
     assert widths(5000, epsilon)[0] == pytest.approx(0.2, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("learned", "assumed"),
+    [
+        ((), "if values are spread evenly between their bounds; more if they lie closer together"),
+        (("area",), "if values are normal (area is learned; a long tail makes it wider)"),
+        (("price", "area"), "if values are normal (price, area are learned; a long tail makes it wider)"),
+    ],
+)  # fmt: skip
+def test_the_half_width_of_a_correlation_is_a_coefficient(learned: Clique, assumed: str) -> None:
+    (found,) = widths_of(
+        purposes_of(["correlation price, area"], DOMAIN), DOMAIN, rows=1000, learned=learned, scale_of=lambda _: 1e-9,
+        columns=[Integer("price", 0, 19)], rho=Fraction(1, 10), epsilon_of=lambda rho: rho,
+    )  # fmt: skip
+    assert found.half_width == pytest.approx(1.96 / 1000**0.5)
+    assert found.words == f"about ±0.062 as a correlation coefficient, {assumed}"
 
 
 def test_a_width_below_what_sampling_allows_is_reached_by_no_epsilon() -> None:

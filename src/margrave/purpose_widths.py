@@ -171,7 +171,15 @@ def _unit_words(column: Numeric, kind: str) -> str:
 
 def _rests_on(purpose: Purpose, column: Numeric | None, learned: Collection[Attribute]) -> str:
     """Return what a half-width assumes of the outcome's values, in words."""
-    if purpose.kind not in (*Purpose.in_a_unit, "correlation", "ols"):
+    if purpose.kind == "correlation":
+        names = ", ".join(c for c in purpose.columns if c in learned)
+        tail = f" ({names} {'are' if ', ' in names else 'is'} learned; a long tail makes it wider)"
+        return (
+            f"if values are normal{tail}"
+            if names
+            else "if values are spread evenly between their bounds; more if they lie closer together"
+        )
+    if purpose.kind not in (*Purpose.in_a_unit, "ols"):
         return ""
     if purpose.outcome in learned:
         return (
@@ -245,6 +253,8 @@ def _variance(purpose: Purpose, noise: _SumNoise, rows: int) -> tuple[_Variance,
     if purpose.kind == "logistic":
         slopes = [_log_odds(s, c, outcome, noise) for s, c in zip(slopes, cliques, strict=True)]
         of = "of a log-odds coefficient, per standard deviation of a column of numbers"
+    if purpose.kind == "correlation":
+        of = "as a correlation coefficient"
     widest = max(slopes, key=lambda v: v.half_width(rows))
     return widest, of
 

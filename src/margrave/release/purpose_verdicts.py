@@ -7,15 +7,18 @@ from dataclasses import dataclass
 
 from margrave._card import counted, listed, listed_within
 from margrave.bounds.gls import Unbiased
+from margrave.formula import Category, ColumnName, expand, parse
 from margrave.marginal import covers
 from margrave.purposes import Purpose
 from margrave.ratios import percent
 from margrave.release.beyond_bounds import (
     columns_of_another_run,
     has_bounds_of_another_run,
+    open_bounds,
     possible_limits,
 )
 from margrave.release.diagnostics import merged_together, summed_together
+from margrave.release.far_values import far_values
 from margrave.release.hidden_spread import hidden_spreads
 from margrave.release.merged_codes import loses_relation
 from margrave.release.number import ColumnNumber
@@ -54,7 +57,8 @@ class PurposeVerdict:
         rare: The groups that may have no rows, by their noisy count; they have no verdict.
         hidden: The groups whose coefficients of a regression are not reliable, while others are.
         by: The columns of the groups.
-        remedy: What would make the numbers of its groups reliable, in a sentence; empty without groups or doubts.
+        remedy: What would make the numbers of its groups, or a regression or correlation, reliable, in sentences; empty
+            for other purposes, and without doubts.
     """
 
     support: PurposeSupport
@@ -105,10 +109,12 @@ def purpose_verdicts(
 
     A mean, a total, a quantile or a share rests on that very number: of all rows, or in each of its groups. A width
     that the purpose states is compared with its interval, if both have one unit. Groups that may have no rows have no
-    verdict. A regression is judged by what ``analyze`` marks: numbers whose spread or whose ends are not known, merged
-    codes, and groups whose cells the noise hides. Coefficients of some groups are named, and those of all groups are a
-    doubt. So are merged codes of a count, a share or an effect. A marginal of several columns is not reliable if the
-    noise exceeds its average cell, unless sums were measured in its place, or the numbers of groups state the noise.
+    verdict. Regressions and correlations are judged by what ``analyze`` marks: numbers whose spread or whose ends are
+    not known, merged codes, and groups whose cells the noise hides. Coefficients of some groups are named, and those of
+    all groups are a doubt. So are merged codes of a count, a share or an effect. Columns whose spread may be due to
+    values that noise placed far out have no reliable correlation, nor coefficient as a regressor. A marginal of several
+    columns is not reliable if the noise exceeds its average cell, unless sums were measured on which the purpose
+    rests alone, or the numbers of groups state the noise.
 
     Args:
         release: The release.
@@ -136,24 +142,77 @@ def verdict_on(
             quantiles=_quantiles(purpose),
         )  # fmt: skip
     own = [n for n in _own_numbers(purpose, schema, numbers) if _is_doubtful(purpose, schema, n)]
-    coefficients, hidden = tuple[str, ...](), tuple[str, ...]()
-    if purpose.kind in ("ols", "logistic", "correlation"):
+    coefficients, hidden, far = tuple[str, ...](), tuple[str, ...](), tuple[Attribute, ...]()
+    is_relation = purpose.kind in ("ols", "logistic", "correlation")
+    if is_relation:
         own = [n for n in own if _moves_slopes(release, n)]
         coefficients, hidden = _coefficients(release, purpose)
+        far = _far_out(release, purpose)
     else:
         coefficients = _merged_results(release, purpose)
     sizes = cell_sizes(schema.domain, transcript)
-    sums = summed_together(schema.domain, transcript) if purpose.takes_sums else ()
+    sums = summed_together(schema.domain, transcript) if _rests_on_sums(purpose) else ()
+    below = [
+        clique
+        for clique in purpose.cliques
+        if len(clique) > 1 and is_below_noise(sizes, clique) and not covers(sums, clique)
+    ]
     doubts = (
         *(_words(n, purpose) for n in own),
         *coefficients,
-        *(
-            f"the marginal of {', '.join(clique)}"
-            for clique in purpose.cliques
-            if len(clique) > 1 and is_below_noise(sizes, clique) and not covers(sums, clique)
-        ),
+        *(f"each relation of {name} (noise may have placed values far out)" for name in far),
+        *(f"the marginal of {', '.join(clique)}" for clique in below),
     )
-    return PurposeVerdict(support, purpose.cliques, doubts, hidden=hidden)
+    remedy = ""
+    if is_relation and doubts:
+        wide = list(dict.fromkeys((*(n.column for n in own), *far)))
+        remedy = _remedy_of_relation(schema, purpose, wide, below)
+    return PurposeVerdict(support, purpose.cliques, doubts, remedy=remedy, hidden=hidden)
+
+
+def _rests_on_sums(purpose: Purpose) -> bool:
+    """Return whether sums in place of a marginal are all that a purpose rests on.
+
+    A correlation also rests on the spread of both columns, and a regression with interactions or functions on cells.
+    """
+    if purpose.kind != "ols":
+        return purpose.kind in ("mean", "total")
+    tree = parse(purpose.rest)
+    nodes = [node for term in expand(tree.right)[1] for node in term.values()]
+    plain = (node.operand if isinstance(node, Category) else node for node in nodes)
+    is_additive = all(len(term) == 1 for term in expand(tree.right)[1])
+    return is_additive and all(isinstance(node, ColumnName) for node in (tree.left, *plain))
+
+
+def _far_out(release: Release, purpose: Purpose) -> tuple[Attribute, ...]:
+    """Return the columns of a correlation, or the regressors, that values which noise placed may have widened."""
+    coded = purpose.coded(release.schema.domain)
+    spared = coded if purpose.kind == "correlation" else {*coded, purpose.outcome}
+    found = far_values(release.schema, release.transcript)
+    names = (name for name in purpose.columns if name in found and name not in spared)
+    return tuple(name for name in names if found[name].weakens)
+
+
+def _remedy_of_relation(
+    schema: Schema, purpose: Purpose, wide: Sequence[Attribute], below: Sequence[Clique]
+) -> str:
+    """Return what would make a correlation or the coefficients of a regression reliable.
+
+    Args:
+        schema: The schema.
+        purpose: The correlation or the regression.
+        wide: Its columns whose spread or whose ends are not known.
+        below: Its marginals whose average cell is below the noise.
+    """
+    learned = [name for name in wide if name in learned_of(schema.sources)]
+    if wide:
+        way = bounds_remedy(open_bounds(schema, learned)) if learned else bins_remedy()
+        return f"In the schema of the next release, for {listed(learned or wide)} {way} Or raise the budget."
+    cells = {a for clique in below for a in clique} or {*purpose.columns} - {purpose.outcome}
+    several = [name for name in schema.domain.clique(cells) if schema.domain.size(name) > 2]
+    if not several:
+        return "A larger budget lowers the noise."
+    return f"Fewer codes of {' or '.join(several)}, or a larger budget, lower the noise."
 
 
 def _moves_slopes(release: Release, n: ColumnNumber) -> bool:
@@ -170,7 +229,7 @@ def _coefficients(release: Release, purpose: Purpose) -> tuple[tuple[str, ...], 
     schema, transcript, domain = release.schema, release.transcript, release.schema.domain
     merged, unbiased = merged_together(domain, transcript), Unbiased(domain, transcript)
     sizes = cell_sizes(domain, transcript)
-    sizes += sum_sizes(domain, transcript) if purpose.takes_sums else ()
+    sizes += sum_sizes(domain, transcript) if _rests_on_sums(purpose) else ()
     doubts, hidden = list[str](), list[str]()
     for name in purpose.columns:
         column, sets = schema.column(name), merged.get(name, ())

@@ -234,7 +234,11 @@ def _use_for(
 ) -> list[str]:
     if not release.account.private:
         return ["Tests of software."]
-    found = [f"{p.words} Take its intervals from margrave analyze." for p in purposes if p.serves]
+    found = [
+        f"{p.words} Take its intervals from margrave analyze, and do not use those that it marks."
+        for p in purposes
+        if p.serves
+    ]
     if good:
         found.append(f"Counts, shares and averages of single columns: {named(good, 12)}.")
     usable, measured = pairs.usable, pairs.coverage.measured
