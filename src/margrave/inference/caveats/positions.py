@@ -11,10 +11,12 @@ import numpy as np
 
 from margrave.inference.caveats.bins import Binned, finer_columns, shifts
 from margrave.inference.caveats.context import Context
+from margrave.inference.estimands import Correlation
 from margrave.inference.estimate import Caveat, Estimate
 from margrave.inference.probe import Names, Trial
 from margrave.ratios import figure
 from margrave.release.beyond_bounds import open_bounds
+from margrave.release.far_values import far_values
 from margrave.schema.parsing import plain
 from margrave.schema.remedies import bins_remedy, bounds_remedy
 from margrave.schema.sources import learned_of
@@ -148,14 +150,41 @@ def coarse(context: Context) -> dict[str, tuple[str, ...]]:
     for e in context.estimates:
         own = _shifts(context, e)
         whole = math.hypot(*own.values())
-        found[e.name] = tuple(c for c, s in own.items() if whole > limit and s >= whole / 2)
+        wide = (c for c, s in own.items() if whole > limit and s >= whole / 2)
+        found[e.name] = tuple(dict.fromkeys([*wide, *context.once(far_out)[e.name]]))
+    return found
+
+
+def far_out(context: Context) -> dict[str, tuple[str, ...]]:
+    """Return, for each correlation and coefficient, the columns whose spread may be due to noise far out in a bin."""
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(context.names, ())
+    release, basis = context.release, context.basis
+    of_coefficients = basis is not None and basis.kind == "coefficients"
+    is_relation = of_coefficients or isinstance(context.trial.fit, Correlation)
+    if not is_relation or basis is None or release is None or release.transcript is None:
+        return found
+    far = far_values(release.schema, release.transcript)
+    for e in context.estimates:
+        term = context.term(e.name)
+        spared = term.joins[:1] if of_coefficients else ()
+        own = (c for c in term.columns if c in basis.by_value and c not in spared)
+        found[e.name] = tuple(c for c in own if c in far and far[c].weakens)
     return found
 
 
 def check(context: Context) -> Iterator[Caveat]:
     """Yield the columns whose bins are too wide for some estimates, and how far these may be off."""
+    noisy = context.once(far_out)
+    for widened in dict.fromkeys(filter(None, noisy.values())):
+        few = tuple(name for name, own in noisy.items() if own == widened)
+        yield Caveat(
+            "coarse bins", few, True,
+            f"{' and '.join(widened)}: noise may have placed values far out in the first or last bin, and these widen"
+            f" the spread. So {context.about(few)} may be too close to 0 by more than the interval includes."
+            f" {_remedy(context, widened)}",
+        )  # fmt: skip
     by_name = context.once(coarse)
-    about = [e for e in context.estimates if by_name[e.name]]
+    about = [e for e in context.estimates if by_name[e.name] and not noisy[e.name]]
     if not about:
         return
     columns = [
