@@ -54,6 +54,7 @@ def in_our_words(owner: Owner, name: str) -> str:
             **dict.fromkeys(("num_rows", "n_rows", "n_samples", "size"), "n"),
             **dict.fromkeys(("conditions", "condition", "filter"), "where"),
             "model": "fit",
+            "draws": "m",
             **dict.fromkeys(("min", "minimum", "lower"), "low"),
             **dict.fromkeys(("max", "maximum", "upper"), "high"),
             **dict.fromkeys(("values", "levels", "labels"), "categories"),

@@ -108,6 +108,36 @@ def test_a_range_in_a_text_is_answered_with_its_form(text: str) -> None:
         Mean("age", where={"age": text})(pd.DataFrame({"age": [10.0, 20.0]}))
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("day=2020-02", "A month is a range of days: .* and day=2020-02-01..2020-02-29 on the"),
+        ("day=2020", "A year is a range of days: .* and day=2020-01-01..2020-12-31 on the"),
+        (
+            "day=01/03/2020",
+            r"Dates are written as year, month and day, such as 2020-01-01\. Give a v",
+        ),
+        ("day=2020-02..2020-03", "A month is a range of days"),
+        ("sex=F,M", r'written --where "sex=F\|M" on the command line, and \["F", "M"\] in Python'),
+        ("sex=f; m", r'written --where "sex=F\|M" on the command line'),
+        ("grade=low,mid", r'written --where "grade=low\|mid"'),
+    ],
+)
+def test_a_condition_in_another_form_is_answered_with_one_that_works(text: str, words: str) -> None:
+    ((column, wanted),) = conditions([text]).items()
+    with pytest.raises(InputError, match=words) as e:
+        codes_of(SCHEMA, column, wanted)
+    found = re.search(r"(?:and |where \")(\w+=[-\w.|]+)", str(e.value))
+    for form in [found[1]] if found else []:
+        assert codes_of(SCHEMA, *next(iter(conditions([form]).items())))
+
+
+def test_a_text_of_two_columns_values_is_not_a_list() -> None:
+    with pytest.raises(InputError, match="It has F, M") as e:
+        codes_of(SCHEMA, "sex", "F,old")
+    assert "Several values" not in str(e.value)
+
+
 def test_an_analysis_takes_open_ranges() -> None:
     frame = pd.DataFrame(
         {"age": [10.0, 20.0, 30.0, 40.0, np.nan], "pay": [1.0, 2.0, 3.0, 5.0, 100.0]}

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 import margrave.api
 import margrave.run
-from margrave.cli.main import run
+from margrave.cli.main import cli, run
+from margrave.cli.usage import refuse_repeats
+from margrave.errors import InputError
 from margrave.schema import Schema
 
 CSV = "age,sex,job\n" + "".join(f"{i % 5},{i % 2},{i % 3}\n" for i in range(60))
@@ -294,6 +297,57 @@ def test_a_fault_shows_no_value(
     monkeypatch.setenv("MARGRAVE_TRACEBACK", "1")
     with pytest.raises(KeyError):
         run(arguments)
+
+
+def commands_of(group: click.Group) -> Iterator[click.Command]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands_of(command)
+        else:
+            yield command
+
+
+def test_an_option_that_takes_one_value_is_given_once() -> None:
+    for command in commands_of(cli):
+        for option in (p for p in command.params if isinstance(p, click.Option)):
+            flag = max(option.opts, key=len)
+            twice = [*[flag] * (option.is_flag is False), *["1"] * option.nargs] * 2
+            if option.multiple or option.is_flag:
+                refuse_repeats(command, None, [flag, *twice[1:]])
+                continue
+            with pytest.raises(InputError, match=f"^{flag} is given 2 times, and takes one value"):
+                refuse_repeats(command, None, twice)
+
+
+def test_a_repeated_list_of_columns_is_proposed_as_one(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = ["numbers", "none.margrave"]
+    assert run([*numbers, "--columns", "age", "--columns=sex"]) == 2
+    assert "Give it once: --columns age,sex." in capsys.readouterr().err
+    assert run([*numbers, "--by", "age", "--by", "sex"]) == 2
+    remedy = "write margrave analyze mean RELEASE COLUMN --by age --where sex=VALUE."
+    assert remedy in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("numbers r.margrave --where sex=1", "margrave analyze mean RELEASE COLUMN --where COLUMN"),
+        ("evaluate t.csv r.margrave --level 1", "has no option --level. See margrave evaluate"),
+        ("evaluate t.csv r.margrave --sead 1", "Did you mean '--seed'?"),
+    ],
+)
+def test_an_unknown_option_has_a_proposal_that_is_like_it(
+    here: Path, capsys: pytest.CaptureFixture[str], command: str, words: str
+) -> None:
+    assert run(command.split()) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert ("Did you mean" in said) == ("Did you mean" in words)
 
 
 def test_an_unknown_command_and_no_command(capsys: pytest.CaptureFixture[str]) -> None:

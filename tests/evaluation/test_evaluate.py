@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.csv
 import pytest
 
 from margrave.data import read_numbers, read_table
-from margrave.errors import InputError, ReleaseError
+from margrave.errors import DataError, InputError, ReleaseError
 from margrave.evaluation import (
     Evaluation,
     Spread,
@@ -26,7 +27,7 @@ from margrave.evaluation import (
 )
 from margrave.marginal import QueryFamily
 from margrave.provenance import Provenance
-from margrave.schema import Categorical, Coded, ColumnSource, Integer, Real, Schema
+from margrave.schema import Categorical, Coded, ColumnSource, Date, Integer, Real, Schema
 from margrave.unit import AddRemovePerson
 from margrave.workload import Workload
 from tests.support import fake_model
@@ -73,10 +74,76 @@ def test_the_furthest_comes_first() -> None:
     assert found.worst(1) == [(("a",), pytest.approx(1.5))]
 
 
-def test_an_empty_real_table_compares_and_an_empty_synthetic_one_is_refused() -> None:
-    assert evaluate(table([]), SYNTHETIC).workload_error == pytest.approx(1.0)
-    with pytest.raises(InputError, match="has no rows"):
+def test_a_table_without_rows_is_refused_on_either_side() -> None:
+    with pytest.raises(InputError, match="The real table has no rows"):
+        evaluate(table([]), SYNTHETIC)
+    with pytest.raises(InputError, match="The synthetic table has no rows"):
         evaluate(REAL, table([]))
+
+
+DATED = Schema(
+    [
+        Date("seen", date(2022, 1, 1), date(2022, 12, 31), bins=4),
+        Categorical("ward", ["a", "b"]),
+        Integer("stay", 0, 3),
+    ]
+)
+
+
+def dated(pattern: str, wards: str = "ab") -> pa.Table:
+    """Rows with a date and a ward."""
+    days = [date(2022, 1, 1) + timedelta(days=i) for i in range(300)]
+    wards = [wards[i % len(wards)] for i in range(300)]
+    return pa.table(
+        {
+            "seen": [d.strftime(pattern) for d in days],
+            "ward": wards,
+            "stay": [i % 4 for i in range(300)],
+        }
+    )
+
+
+def test_a_schema_beside_a_release_says_how_its_cells_are_read() -> None:
+    release = fake_model.release(schema=DATED)
+    found = evaluate(dated("%Y-%m-%d"), release, seed=1)
+    with pytest.raises(
+        DataError, match=r"^The rows do not fit the schema of the release\. Column"
+    ) as e:
+        evaluate(dated("%d/%m/%Y"), release)
+    assert "If seen is only written in another way: margrave schema of RELEASE" in str(e.value)
+    day, *others = DATED.columns
+    other = replace(DATED, columns=[replace(day, format="%d/%m/%Y"), *others], ignore=["id"])
+    rows = dated("%d/%m/%Y").append_column("id", pa.array(range(300)))
+    again = evaluate(rows, release, schema=other, seed=1)
+    assert again.to_dict() == found.to_dict()
+    assert [c.name for c in again.columns] == ["seen", "ward", "stay"]
+
+
+def test_rows_that_are_not_those_of_a_release_are_named_as_such() -> None:
+    release = fake_model.release(schema=DATED)
+    for rows, words in (
+        (pa.table({"ward": ["a"], "stay": [1], "sex": ["f"]}),
+         'The table has no column "seen", which the release has.'),
+        (pa.table({"town": ["a"]}), "No column of the table has a name that the release knows."),
+    ):  # fmt: skip
+        with pytest.raises(
+            DataError, match=r"^These are not the rows that the release was made"
+        ) as e:
+            evaluate(rows, release)
+        assert words in str(e.value)
+        assert "schema" not in str(e.value)
+    for compare in (
+        evaluate,
+        lambda r, m: model_errors(r, m, QueryFamily.cells(DATED.domain, [("stay",)])),
+    ):
+        with pytest.raises(DataError, match=r"^The rows do not fit the schema") as e:
+            compare(dated("%Y-%m-%d", "abc"), release)  # type: ignore[operator]
+        words = "Column 'ward': 100 values outside the schema, and its policy is 'refuse'."
+        assert words in str(e.value)
+        assert "Widen" not in str(e.value)
+        assert "written in another way" not in str(e.value)
+    with pytest.raises(DataError, match=r"nowhere\.csv"):
+        evaluate("nowhere.csv", release)
 
 
 def test_a_release_is_compared_by_its_records() -> None:

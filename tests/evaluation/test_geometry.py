@@ -28,7 +28,7 @@ from margrave.evaluation import (
     thresholding_error,
 )
 from margrave.evaluation.points import Points
-from margrave.schema import Categorical, Coded, Schema
+from margrave.schema import Categorical, Coded, Integer, Schema
 
 SCHEMA = Schema.coded({"a": 5, "b": 2, "c": 7, "d": 4})
 DOMAIN = SCHEMA.domain
@@ -311,6 +311,8 @@ def test_the_command_line(
     assert "NOT PRIVATE" in said.err
     assert json.loads(said.out)["geometry"] == geometry_errors(TABLE, OTHER).to_dict()
     assert run([*call, "--target", "b", "--test", "test.csv"]) == 0
+    assert "Measures for ordered codes" not in capsys.readouterr().out
+    assert run([*call, "--target", "b", "--test", "test.csv", "--geometry"]) == 0
     said = capsys.readouterr()
     assert "SW1 of pairs" in said.out
     assert "of the norm of the synthetic rows' covariances" in said.out
@@ -322,6 +324,21 @@ def test_the_command_line(
     assert run([*call, "--target", "b"]) == 2
     assert run([*call, "--target", "z", "--test", "test.csv"]) == 2
     assert "z" in capsys.readouterr().err
+
+
+def test_a_number_as_target_has_a_hint_of_regression(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sklearn")
+    monkeypatch.chdir(tmp_path)
+    Schema([Integer("age", 0, 9), Integer("ill", 0, 1)]).save("schema.toml")
+    Path("r.csv").write_text("age,ill\n" + "".join(f"{i % 10},{i % 2}\n" for i in range(60)))
+    call = ["evaluate", "r.csv", "r.csv", "-s", "schema.toml", "--test", "r.csv"]
+    for more, hinted in ((["age"], True), (["age", "--regression"], False), (["ill"], False)):
+        assert run([*call, "--target", *more]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        hint = "age is a number, and a row counts as misclassified if its bin is another."
+        assert (hint in out) == hinted
 
 
 def test_the_command_line_refuses_a_regression_without_a_number_before_it_reads(

@@ -116,8 +116,6 @@ def test_nothing_matches_a_table_with_itself() -> None:
     found = evaluate(real, real, WORKLOAD)
     assert found.matching_rows is found.matching_share is None
     assert "no random sample" in found.equivalent_sample_size()
-    empty = table(np.arange(0))
-    assert evaluate(empty, real, WORKLOAD).matching_share is None
 
 
 def test_a_match_of_more_than_ten_times_the_real_rows_is_a_number_of_draws() -> None:

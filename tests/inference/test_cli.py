@@ -569,6 +569,46 @@ def test_dots_and_lines_are_where_the_numbers_are() -> None:
         (["mean", "none.margrave", "x"], 7, "none.margrave"),
         (["mean", "r.margrave"], 2, "COLUMN"),
         (["median", "r.margrave", "x"], 2, "median"),
+        (
+            ["mean", "r.margrave", "x", "--by", "sex,smokes"],
+            2,
+            "--by names 2 columns, and takes one. Give one column. For groups of two columns, analyze one value of"
+            " 'smokes' at a time: --by sex --where smokes=false.",
+        ),
+        (
+            ["mean", "r.margrave", "x", "--by", "sex", "--by=smokes"],
+            2,
+            "--by is given 2 times, and takes one value. Give it once. For groups of two columns, write --by sex"
+            " --where smokes=VALUE.",
+        ),
+        (
+            ["several", "r.margrave", "mean x --by sex --by smokes"],
+            2,
+            "--by is given 2 times, and takes one value.",
+        ),
+        (
+            ["logistic", "r.margrave", "smokes ~ x", "--success", "true", "--success", "false"],
+            2,
+            "--success is given 2 times, and takes one value. Give it once.",
+        ),
+        (
+            ["mean", "r.margrave", "f"],
+            2,
+            "There is no column 'f': it is a value of 'sex'. For its share write: margrave analyze proportion RELEASE"
+            " sex f. For an analysis of these records alone, name a column and add --where sex=f.",
+        ),
+        (
+            ["count", "r.margrave", "smokes"],
+            2,
+            "Give either a VALUE or --missing. Write: margrave analyze count RELEASE smokes VALUE, or"
+            " --missing in place of VALUE.",
+        ),
+        (["quantile", "r.margrave", "x", "-0.5"], 2, "P is negative. P lies between 0 and 1"),
+        (
+            ["several", "r.margrave", "mean x by sex"],
+            2,
+            "Got unexpected extra arguments (by sex). For groups write --by sex.",
+        ),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )

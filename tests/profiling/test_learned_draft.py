@@ -69,6 +69,12 @@ def test_the_head_says_what_is_taken_as_public() -> None:
     head = draft(a_table()).remarks[""]
     assert "takes as public the names and kinds of the columns" in head
     assert "seen in the rows" in head
+    assert "A column of 0 and 1 gets these bounds, one of true and false is boolean" in head
+    assert "a time since another column gets low = 0" in head
+    assert (
+        "Codes for missing values that a file of Stata, SPSS or SAS declares are taken too." in head
+    )
+    assert "Other bounds and categories are learned" in head
     assert "cite = " in head
     assert "'id' (it numbers the rows)" in head
 
@@ -379,6 +385,14 @@ def test_units_and_formats_are_said_to_be_public() -> None:
         assert (
             f" Units of times: {unit}: seen. Formats of dates and times: {form}: day." in sentence
         )
+
+
+def test_values_that_a_draft_declares_are_among_what_it_takes_as_public() -> None:
+    days = [f"2024-02-{1 + i:02}" for i in range(20)]
+    columns = {"ill": [0, 1] * 10, "ok": [True, False] * 10, "in_date": days, "out_date": days}
+    sentence = taken_as_public(draft(pa.table(columns)))
+    assert " Values: 0 and 1 alone in ill; true and false alone in ok." in sentence
+    assert " By their names: out_date is never before in_date." in sentence
 
 
 def test_the_command_says_what_is_public_and_what_is_learned(

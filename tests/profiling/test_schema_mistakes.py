@@ -457,6 +457,44 @@ def test_values_beyond_the_bounds_raise_an_alarm_though_they_are_moved_there() -
                 read_table(rows, quiet)
 
 
+def test_decimals_in_a_column_of_whole_numbers_raise_an_alarm() -> None:
+    remedy = 'rounded to whole numbers. If the decimals matter, write kind = "real"'
+    for column in (Integer("a", 0, 9), Learn("a", "integer")):
+        schema = Schema([column])
+        for values in (
+            pa.array([i / 10 for i in range(11)]),
+            pa.array([str(i / 10) for i in range(11)] * 3),
+        ):
+            table = pa.table({"a": values})
+            found = check_table(table, schema)
+            (alarm,) = found.alarms
+            assert alarm.startswith(f"Column 'a': 81.82 % of its values have decimals, {remedy}")
+            few = found.columns[0]
+            assert few.decimals == len(values) * 9 // 11
+            assert few.in_words() == f"{few.decimals} with decimals, rounded"
+            assert any(f"{few.decimals} values have decimals, {remedy}" in n for n in found.notes)
+            with pytest.warns(CustodianWarning, match=r"many of its values \(above 3 %\) have dec"):
+                read_table(table, schema)
+        whole = pa.table({"a": ["3.0", "4", "4e0", "2.0000000000000004", "7.00"] * 20})
+        assert check_table(whole, schema).columns[0].in_words() == "all values match"
+        one = check_table(pa.table({"a": [2.5] + [3.0] * 99}), schema)
+        assert not one.alarms
+        assert one.notes[0].startswith(
+            "Column 'a': 1 value has decimals, rounded to whole numbers."
+        )
+
+
+def test_decimals_and_values_beyond_the_bounds_are_both_named() -> None:
+    table = pa.table({"a": [0.1, 0.2, 0.3, 9.5]})
+    (alarm,) = check_table(table, Schema([Integer("a", 0, 9)])).alarms
+    assert "100 % of its values have decimals" in alarm
+    assert "25 % of its values are not in the schema" in alarm
+    codes = Schema(
+        [Integer("a", 0, 9, missing=True)], sources={"a": ColumnSource(missing_codes=["9.5"])}
+    )
+    assert check_table(table, codes).columns[0].decimals == 3
+
+
 def test_a_declared_code_is_not_asked_about_however_it_is_written() -> None:
     table = pa.table({"x": ["-1.0"] * 40 + ["5"] * 100 + ["60"] * 400})
     column = Categorical("x", ["5", "60"], missing=True)

@@ -840,6 +840,8 @@ def test_groups_are_of_one_column() -> None:
     for several in ((first, second), [first, second], f"{first},{second}", []):
         with pytest.raises(InputError, match="columns, and takes one"):
             numbers_of(SCHEMA, Transcript(()), absent, 0.9, by=several)
+    with pytest.raises(InputError, match=rf"--by {second} --where {first}=0 .*By\(Mean"):
+        numbers_of(SCHEMA, Transcript(()), absent, 0.9, by=f"{second},{first}")
 
 
 def test_unknown_groups_are_refused() -> None:

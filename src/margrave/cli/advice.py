@@ -69,7 +69,7 @@ def show_advice(advice: Advice) -> None:
     out, rows = console(), advice.plans[0].rows
     are_forecast = any(p.verdicts is not None for p in advice.plans)
     table = Table(title="Epsilons", title_justify="left", box=None, pad_edge=False)
-    titles = ["epsilon", "error of a count (L1)", "advantage", "found at 1 %"]
+    titles = ["epsilon", "error of a marginal (L1)", "advantage", "found at 1 %"]
     if are_forecast:
         titles.insert(1, "likely reliable")
     for title in titles:
@@ -86,13 +86,14 @@ def show_advice(advice: Advice) -> None:
     out.print(
         f"{reliable * are_forecast}Advantage: right minus wrong accusations of an attacker who knows all other rows,"
         " at most. Found at 1 %: the share that this attacker finds of those in the table, at most, by wrongly accusing"
-        " 1 % of those outside it. The error is that of the noisy"
-        " counts of a typical marginal. An epsilon of 1 is the usual start; above 10 little is promised.",
+        " 1 % of those outside it. The error is that of a typical marginal:"
+        " the expected noise, summed over its cells. An epsilon of 1 is the usual start; above 10 little is promised.",
         style="dim",
     )
     given = advice.plans[0].delta
+    unit = "person" if "person" in advice.plans[0].unit else "row"
     verdict = "is at most that" if given <= advice.suggested_delta else "is larger"
     out.print(
         f"For {rows:,} rows a delta of {advice.suggested_delta:g} or less is advised (delta is about the chance that"
-        f" the promise fails for somebody); {given:g} {verdict}."
+        f" the promise fails for one given {unit}); {given:g} {verdict}."
     )

@@ -27,7 +27,7 @@ from margrave.cli.options import (
 )
 from margrave.cli.output import check_outputs
 from margrave.cli.terminal import echo, facts_of
-from margrave.cli.usage import Commands, usage_words
+from margrave.cli.usage import Commands, refuse_repeats, usage_words
 from margrave.errors import InputError, did_you_mean
 from margrave.inference.names import other_words
 from margrave.inference.results import check_plot
@@ -285,6 +285,7 @@ def read(text: str, release_path: str, where: tuple[str, ...] = ()) -> AnalysisR
             remedy=f"{form or did_you_mean(first, ESTIMANDS)}It begins with one of {', '.join(ESTIMANDS)}.",
         )
     command = analyze_command.commands[words[0]]
+    refuse_repeats(command, None, words[1:])
     try:
         context = command.make_context(
             words[0], [release_path, *words[1:]], help_option_names=["-h", "--help"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from shlex import quote
 from typing import Any, cast
 
 from margrave.cli.output import console, escape
@@ -33,6 +34,8 @@ from margrave.inference.names import check_names
 from margrave.inference.printed import footnotes, lines_of
 from margrave.progress import reporting
 from margrave.release import Release
+from margrave.release.numbers import two_groups
+from margrave.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -94,11 +97,11 @@ def _by(model: Any, column: str | None) -> Estimand:
     return model if column is None else By(model, column)
 
 
-def _value(value: str | None, missing: bool) -> str | None:
+def _value(name: str, column: str, value: str | None, missing: bool) -> str | None:
     if (value is None) != missing:
         raise InputError(
             "Give either a VALUE or --missing.",
-            remedy="Such as: proportion visits.margrave smokes true.",
+            remedy=f"Write: margrave analyze {name} RELEASE {column} VALUE, or --missing in place of VALUE.",
         )
     return value
 
@@ -107,11 +110,13 @@ def _value(value: str | None, missing: bool) -> str | None:
 ESTIMANDS: Mapping[str, Callable[..., Any]] = {
     "mean": lambda column, by: _by(Mean(column), by),
     "proportion": lambda column, value, missing, by: _by(
-        Proportion(column, _value(value, missing)), by
+        Proportion(column, _value("proportion", column, value, missing)), by
     ),
     "quantile": lambda column, p, by: _by(Quantile(column, p), by),
     "total": lambda column, by: _by(Total(column), by),
-    "count": lambda column, value, missing, by: _by(Count(column, _value(value, missing)), by),
+    "count": lambda column, value, missing, by: _by(
+        Count(column, _value("count", column, value, missing)), by
+    ),
     "correlation": Correlation,
     "ols": OLS,
     "logistic": Logistic,
@@ -163,6 +168,7 @@ def answers(
     """
     release = cast(Source, Release.load(release_path, max_mb=max_release_mb))
     for r in requests:
+        _check_columns(release.schema, r.fit)
         check_names(release.schema, r.fit, r.tests, [*chain.from_iterable(r.contrasts)])
     with reporting(not quiet) as progress:
         found = analyze_several(
@@ -176,6 +182,27 @@ def answers(
     return [AnalysisAnswer.of(r, f) for r, f in zip(requests, found, strict=True)]
 
 
+def _check_columns(schema: Schema, fit: Any) -> None:
+    """Raise ``InputError`` for several columns of groups, and for a category in place of a column."""
+    quantity, by = (fit.model, fit.column) if isinstance(fit, By) else (fit, None)
+    names = [getattr(quantity, name, None) for name in ("column", "x", "y")]
+    for name in [n for n in (*names, by) if isinstance(n, str) and n not in schema.domain]:
+        groups = [part.strip() for part in name.split(",")]
+        if name == by and len(groups) > 1 and all(g in schema.domain for g in groups):
+            raise InputError(
+                f"--by names {len(groups)} columns, and takes one.",
+                remedy=f"Give one column. For groups of two columns, analyze one value of {groups[1]!r} at a time:"
+                f" {two_groups(groups, schema)}.",
+            )
+        lists = (c for c in schema.columns if name in getattr(c, "categories", ()))
+        if (found := next(lists, None)) is not None:
+            raise InputError(
+                f"There is no column {name!r}: it is a value of {found.name!r}.",
+                remedy=f"For its share write: margrave analyze proportion RELEASE {found.name} {quote(name)}. For an"
+                f" analysis of these records alone, name a column and add --where {quote(f'{found.name}={name}')}.",
+            )
+
+
 def first_fault(answered: Sequence[AnalysisAnswer]) -> InputError | None:
     """Return the first error of a test or contrast, or None."""
     return next((answer.fault for answer in answered if answer.fault is not None), None)
@@ -185,7 +212,7 @@ def show(answer: AnalysisAnswer) -> None:
     """Print one analysis: estimates, contrasts, the test and the notes."""
     show_data_sets(answer)
     show_numbers(answer)
-    _show_footnotes(answer.found.footnotes)
+    _show_footnotes([answer])
     for caveat in answer.found.caveats:
         _show_note(str(caveat), decisive=caveat.decisive)
 
@@ -207,7 +234,7 @@ def show_several(answered: Sequence[AnalysisAnswer]) -> None:
             if caveat.decisive or str(rest) not in shared:
                 _show_note(str(rest), decisive=caveat.decisive)
     out.print("\n[bold]Notes on all analyses[/]")
-    _show_footnotes(footnotes([e for a in answered for e in a.found], answered[0].found.level))
+    _show_footnotes(answered)
     for text in (t for t, own in shared.items() if len(own) == len(answered)):
         _show_note(text)
     for text, own in ((t, own) for t, own in shared.items() if len(own) < len(answered)):
@@ -236,8 +263,9 @@ def show_numbers(answer: AnalysisAnswer) -> None:
         out.print(escape(f"Test of {', '.join(answer.test.names)}: {answer.test}"))
 
 
-def _show_footnotes(lines: Iterable[str]) -> None:
-    for line in lines:
+def _show_footnotes(answered: Sequence[AnalysisAnswer]) -> None:
+    shown = [e for a in answered for e in (*a.found, *a.contrasts)]
+    for line in footnotes(shown, answered[0].found.level):
         console().print(f"[dim]{escape(line)}[/]")
 
 

@@ -36,7 +36,7 @@ from margrave.evaluation import (
 from margrave.evaluation.inputs import common_schema
 from margrave.ratios import percent
 from margrave.release import Release
-from margrave.schema import Schema
+from margrave.schema import Column, Schema
 
 
 @click.command("evaluate")
@@ -101,7 +101,7 @@ def evaluate_command(
 ) -> None:
     """Compare the table REAL with SYNTHETIC, a table or a .margrave release. NOT PRIVATE: for the custodian alone.
 
-    The schema is that of the release, unless --schema names one; a table needs it.
+    The schema is that of the release; beside it --schema says how dates are written. A table needs --schema.
     """
     if real.lower().endswith(".margrave"):
         raise InputError(
@@ -166,7 +166,10 @@ def evaluate_command(
     else:
         show_evaluation(found)
         if further is not None:
-            show_geometry(further, target, regression=regression, pairs=bool(found.two_way))
+            if geometry:
+                show_geometry(further, pairs=bool(found.two_way))
+            if target is not None:
+                show_prediction(further, schema.column(target), regression=regression)
 
 
 def _release(
@@ -192,9 +195,7 @@ def _schema(path: str | None, release: Release | None, real: str) -> Schema:
     return common
 
 
-def show_geometry(
-    found: GeometryErrors, target: str | None, *, regression: bool, pairs: bool
-) -> None:
+def show_geometry(found: GeometryErrors, *, pairs: bool) -> None:
     """Print the measures for ordered codes. ``pairs``: there are pairs of columns."""
     lines = [
         ("covariances", f"{found.covariance:.3g} of the norm of the synthetic rows' covariances"),
@@ -209,12 +210,23 @@ def show_geometry(
     out = console()
     out.print()
     out.print(facts_table("Measures for ordered codes (0 for identical tables)", lines))
-    if found.downstream is not None:
-        error = ("misclassified", f"{found.downstream:.4f} of the test rows (0 to 1)")
-        if regression:
-            error = ("mean squared error", f"{found.downstream:.4f} in squared codes")
-        out.print()
-        out.print(facts_table(f"Prediction of {target}, trained on the synthetic rows", [error]))
+
+
+def show_prediction(found: GeometryErrors, target: Column, *, regression: bool) -> None:
+    """Print the error of predicting a column."""
+    error = ("misclassified", f"{found.downstream:.4f} of the test rows (0 to 1)")
+    if regression:
+        error = ("mean squared error", f"{found.downstream:.4f} in squared codes")
+    out = console()
+    out.print()
+    out.print(facts_table(f"Prediction of {target.name}, trained on the synthetic rows", [error]))
+    if not regression and target.kind in ("integer", "real") and target.size > 2:
+        out.print(
+            escape(
+                f"{target.name} is a number, and a row counts as misclassified if its bin is another. --regression"
+                " gives the mean squared error instead."
+            )
+        )
 
 
 def _numbers(found: Sequence[NumberSummary]) -> Table:

@@ -143,7 +143,7 @@ def verify_command(
         remedies = (
             "Restore the ledger that these releases were made under."
             * (len(alone) < len(findings)),
-            f"Leave out what was made without a ledger: {', '.join(alone)}." * bool(alone),
+            f"Leave out {', '.join(alone)}." * bool(alone),
         )
         raise LedgerError(
             f"{file} {what} {counted(len(findings), 'release')}."

@@ -16,9 +16,9 @@ from margrave.data.file_columns import has_whole_categories
 from margrave.progress import Callback
 from margrave.schema import Schema
 from margrave.schema.alarms import Alarm
+from margrave.schema.column_check import LOOK
 from margrave.schema.person_names import names_a_key, names_one_person
 from margrave.schema.toml_text import string
-from margrave.schema.validation import LOOK
 
 
 def ledger_note(files: Mapping[str, str | None]) -> str:

@@ -79,7 +79,8 @@ def schema_or_draft_options(command: Command) -> Command:
     accept = click.option(
         "--accept-draft",
         is_flag=True,
-        help="Without --schema: take names and kinds of columns as public, and learn the rest under the budget.",
+        help="Without --schema: take as public what a draft does (names and kinds of columns, 0 and 1, true and"
+        " false; it is printed), and learn the rest under the budget.",
     )
     return _schema_option(required=False)(accept(command))
 

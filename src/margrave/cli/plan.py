@@ -212,7 +212,7 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
         "measured",
         "how many",
         "noise a cell",
-        "error of a count (L1)",
+        "error of a marginal (L1)",
         f"of {planned.rows:,} rows",
     ):
         noise.add_column(name, justify="left" if name == "measured" else "right")
@@ -249,7 +249,7 @@ def show_plan(planned: Plan, *, assumed: bool) -> None:
             f"{nothing_asked(planned.unasked, ahead=True)} A --workload that names them would ask."
         )
         out.print(unasked, markup=False)
-    footer = "The error is that of the noisy counts of a typical marginal."
+    footer = "The error is the expected noise of a marginal, summed over its cells."
     if planned.models:
         footer += " The model averages over many and ends well below."
     if any(n.chosen for n in planned.noise):

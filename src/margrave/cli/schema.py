@@ -34,7 +34,7 @@ from margrave.profiling.draft import quiet_draft
 from margrave.profiling.short_questions import first_questions, short_questions
 from margrave.release import Release
 from margrave.schema import Preflight
-from margrave.schema.validation import LOOK
+from margrave.schema.column_check import LOOK
 
 _output_option = click.option(
     "--output",
@@ -72,7 +72,8 @@ def draft_command(
 ) -> None:
     """Draft a schema from FILE: names and kinds of its columns, and questions. NOT PRIVATE: it reads the rows.
 
-    Bounds and categories are to be learned under the privacy budget. Write those that are public in their place.
+    Bounds and categories are to be learned under the privacy budget, but for 0 and 1, true and false, and times that
+    follow another (low = 0). Write those that are public in their place.
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = quiet_draft(file, read=read)

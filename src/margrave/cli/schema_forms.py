@@ -14,7 +14,7 @@ from margrave.cli.options import load_schema, overwrite_option, schema_option
 from margrave.cli.output import check_outputs, console, escape
 from margrave.cli.terminal import echo
 from margrave.codebooks import Form, export_schema, read_code_book, schema_grammar
-from margrave.schema.validation import LOOK
+from margrave.schema.column_check import LOOK
 
 _output_option = click.option(
     "--output",

@@ -293,7 +293,7 @@ def _schema_of(file: str, table: str | TableSource, path: str | None, accept_dra
         raise InputError(
             "A run needs either --schema or --accept-draft.",
             remedy="Draft a schema with margrave schema draft; or give --accept-draft, which takes the names and kinds"
-            " of the columns as public and learns bounds and categories under the budget.",
+            " of the columns, 0 and 1, and true and false as public, and learns other bounds and categories.",
         )
     if path is not None:
         return load_schema(path, table=file)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
 import click
 
@@ -19,7 +21,11 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first argument names. Raise ``InputError`` for an unknown name."""
+        """Return the command that the first argument names.
+
+        Raises:
+            InputError: The name is unknown, or an option that takes one value is given several times.
+        """
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             known = self.list_commands(ctx)
@@ -29,7 +35,47 @@ class Commands(click.Group):
                 f"{name[:60]!r} is not a command of {ctx.command_path}.",
                 remedy=f"{hint}Its commands are: {', '.join(known)}.",
             )
-        return super().resolve_command(ctx, args)
+        resolved = super().resolve_command(ctx, args)
+        if resolved[1] is not None:
+            refuse_repeats(resolved[1], ctx, resolved[2])
+        return resolved
+
+
+def refuse_repeats(
+    command: click.Command, parent: click.Context | None, args: Sequence[str]
+) -> None:
+    """Raise ``InputError`` if the arguments of a command give an option that takes one value several times."""
+    if isinstance(command, click.Group):
+        return
+    context = click.Context(
+        command, parent=parent, resilient_parsing=True, ignore_unknown_options=True
+    )
+    given = command.make_parser(context).parse_args([*args])[2]
+    for option in given:
+        single = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
+        if single and given.count(option) > 1:
+            flag = _flag(option, context)
+            raise InputError(
+                f"{flag} is given {given.count(option)} times, and takes one value.",
+                remedy=_given_once(flag, option, args, command),
+            )
+
+
+def _given_once(
+    flag: str, option: click.Parameter, args: Sequence[str], command: click.Command
+) -> str:
+    values = [b for a, b in pairwise(args) if a in option.opts]
+    values += [a.removeprefix(f"{flag}=") for a in args if a.startswith(f"{flag}=")]
+    if flag == "--by" and len(values) > 1:
+        has_where = any("--where" in p.opts for p in command.params)
+        write = "write" if has_where else "write margrave analyze mean RELEASE COLUMN"
+        return (
+            f"Give it once. For groups of two columns, {write} --by {values[0]} --where"
+            f" {values[1]}=VALUE."
+        )
+    if option.make_metavar(click.Context(command)) in ("COLUMNS", "A,B"):
+        return f"Give it once: {flag} {','.join(values)}."
+    return "Give it once."
 
 
 def usage_words(error: click.ClickException) -> tuple[str, str | None]:
@@ -49,17 +95,29 @@ def usage_words(error: click.ClickException) -> tuple[str, str | None]:
         remedy = f"Give it: {words[0].lower()}{words[1:]}" if words else form
         return f"{_flag(parameter, context)} is missing.", remedy
     if isinstance(error, click.NoSuchOption):
-        flags = [
-            flag for p in context.command.get_params(context) for flag in p.opts if flag[0] == "-"
-        ]
-        remedy = f"{did_you_mean(error.option_name, flags)}See {context.command_path} --help."
-        return f"{context.command_path} has no option {error.option_name}.", remedy
+        return _no_option(error.option_name, context)
     if isinstance(error, click.BadParameter) and parameter is not None:
         return _bad_value(error.message, parameter, context)
     words = error.format_message().rstrip(".")
     if extra := re.search(r"unexpected extra arguments? \((.*)\)", words):
         form = f"{_for_extra(extra[1], context)} {form}"
     return f"{words}.", form
+
+
+def _no_option(name: str, context: click.Context) -> tuple[str, str]:
+    """Return what is wrong with an unknown option, and a remedy."""
+    parameters = context.command.get_params(context)
+    if re.match(r"-[\d.]", name) and any(p.name == "p" for p in parameters):
+        return "P is negative.", "P lies between 0 and 1: 0.5 is the median."
+    # Without their dashes, which all options share.
+    words = [flag[2:] for p in parameters for flag in p.opts if flag[:2] == "--"]
+    hint = did_you_mean(name.lstrip("-"), words).replace("mean '", "mean '--")
+    if (name, context.command.name) == ("--where", "numbers"):
+        hint = "For some records alone write: margrave analyze mean RELEASE COLUMN --where COLUMN=VALUE. "
+    return (
+        f"{context.command_path} has no option {name}.",
+        f"{hint}See {context.command_path} --help.",
+    )
 
 
 def _for_extra(words: str, context: click.Context) -> str:
@@ -69,6 +127,8 @@ def _for_extra(words: str, context: click.Context) -> str:
     if not arguments:
         return f"Leave it out, or put a text with blanks in quotes: {context.command_path} takes options alone."
     options = {flag: p.type.name for p in parameters for flag in p.opts}
+    if "--by" in options and (groups := re.fullmatch(r"by (\S+)", words)):
+        return f"For groups write --by {groups[1]}."
     if words.endswith(".toml") and "--schema" in options:
         return f"Name the schema after --schema: --schema {words}."
     if arguments == ["RELEASE"] and words.endswith(".margrave"):

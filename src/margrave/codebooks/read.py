@@ -18,8 +18,8 @@ from margrave.codebooks.sdv import is_sdv, read_sdv
 from margrave.codebooks.variable import Variable
 from margrave.errors import InputError, SchemaError
 from margrave.schema import Column, ColumnSource, Schema, validators
+from margrave.schema.column_check import LOOK
 from margrave.schema.parts import parts_of
-from margrave.schema.validation import LOOK
 
 
 def read_code_book(

@@ -29,8 +29,8 @@ class Synthesizer(AnswersNames):
         schema: The confirmed schema, or its file; None with ``accept_draft``.
         epsilon: At most 10,000.
         delta: At most 0.01.
-        accept_draft: Take the names and kinds of the table's columns as public, and learn bounds and
-            categories under the budget.
+        accept_draft: Take what ``draft_schema`` does as public, such as names and kinds of columns, and learn other
+            bounds and categories under the budget.
         options: Those of ``margrave.synthesize``, such as ``mechanism="mst"``. Several synthesizers
             of one data set add up: name its ``ledger``.
 

@@ -102,12 +102,15 @@ class Checks:
 
 
 def warn_of_values(found: Preflight) -> None:
-    """Warn of columns of which more than a few values are not in the schema, without a number."""
+    """Warn of columns of which more than a few values are not in the schema or have decimals, without a number."""
     for column in found.columns:
         alarm = column.alarm()
         if alarm is not None and alarm.key not in found.accepted:
-            warn_custodian(
-                f"Column {column.name!r}: many of its values (above 3 %) are not in the schema. {column.remedy()}"
-                " margrave schema check (in Python check_table) says how many, and what they look like. If this is as"
-                f" it should be, {how_to_accept([alarm.key])}."
-            )
+            many = [f"have decimals, {column.of_decimals}"] if column.many_decimals else []
+            many += [f"are not in the schema. {column.remedy()}"] if column.many_lost else []
+            for words in many:
+                warn_custodian(
+                    f"Column {column.name!r}: many of its values (above 3 %) {words} margrave schema check (in Python"
+                    " check_table) says how many, and what they look like. If this is as it should be,"
+                    f" {how_to_accept([alarm.key])}."
+                )

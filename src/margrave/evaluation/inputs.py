@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -9,7 +12,7 @@ from margrave._fields import is_whole, shown_value
 from margrave._io import path_of
 from margrave.data import MemoryTable, Table, read_synthetic, read_table
 from margrave.domain import Codes, Domain
-from margrave.errors import InputError
+from margrave.errors import DataError, InputError
 from margrave.release import Release
 from margrave.schema import Schema
 
@@ -32,6 +35,8 @@ def _release_path(value: object) -> Path | None:
 def common_schema(synthetic: Synthetic, stated: Schema | None) -> Schema | None:
     """Return the schema that both sides are read with: a release's own, else the stated one.
 
+    A schema stated beside a release's own sets the formats of dates, and adds columns to ignore.
+
     Raises:
         InputError: The stated schema is not the release's, or has columns to learn and there is no release.
     """
@@ -53,7 +58,21 @@ def common_schema(synthetic: Synthetic, stated: Schema | None) -> Schema | None:
             f"The release has another schema than schema (--schema): {difference}.",
             remedy="Give the one that it was made with, or leave it out.",
         )
-    return own
+    return own if stated is None else _read_as(own, stated)
+
+
+def _read_as(own: Schema, stated: Schema) -> Schema:
+    """Return a release's schema with the formats and ignored columns of a stated one."""
+    formats = {c.name: c.format for c in stated.columns if hasattr(c, "format")}
+    columns = [
+        replace(c, format=formats[c.name])  # type: ignore[type-var]
+        if hasattr(c, "format") and c.name in formats
+        else c
+        for c in own.columns
+    ]
+    read = {*own.table_names, own.person}
+    ignore = [n for n in dict.fromkeys((*own.ignore, *stated.ignore)) if n not in read]
+    return replace(own, columns=columns, ignore=ignore)
 
 
 def comparison_sides(
@@ -70,14 +89,22 @@ def comparison_sides(
     schema = common_schema(synthetic, stated)
     if schema is None:
         schema = getattr(real, "schema", None)
-    read = real_table(real, schema)
+    read = real_table(real, schema, of_release=isinstance(synthetic, Release))
+    if not read.rows():
+        raise InputError(
+            "The real table has no rows, so there is nothing to compare.",
+            remedy="Is it the right file? Give the rows that the synthetic ones stand for.",
+        )
     if rows is None and isinstance(synthetic, Release) and not synthetic.row_count_is_known:
         rows = read.rows()
     return read, _with_rows(_synthetic_table(synthetic, read.schema, rows, seed))
 
 
-def real_table(real: Real, schema: object = None) -> Table:
-    """Return the real table; a frame or file is read with the schema, where there is one."""
+def real_table(real: Real, schema: object = None, *, of_release: bool = False) -> Table:
+    """Return the real table; a frame or file is read with the schema, where there is one.
+
+    ``of_release``: the schema is a release's, which its own rows fit.
+    """
     if is_table(real):
         return real
     if isinstance(real, Release) or _release_path(real) is not None:
@@ -90,7 +117,49 @@ def real_table(real: Real, schema: object = None) -> Table:
             f"The real table is a {type(real).__name__}, and no table that was read.",
             remedy="Give margrave.read_table(rows, schema), or name the schema: schema=...",
         )
-    return read_table(real, schema)
+    try:
+        return read_table(real, schema)
+    except DataError as error:
+        found = _not_of_release(error, schema) if of_release else None
+        if found is None:
+            raise
+        raise found from None
+
+
+def _not_of_release(error: DataError, schema: Schema) -> DataError | None:
+    """Return the error of rows that a release's schema does not fit; None if the table cannot be read at all."""
+    if re.match(
+        "(The table|The schema|No column of the table) has (no column|a name)", error.message
+    ):
+        words = error.message.replace("which the schema names", "which the release has")
+        words = words.replace("The schema has", "The release has").replace(
+            "the schema", "the release"
+        )
+        return DataError(
+            f"These are not the rows that the release was made from. {words}",
+            remedy="Give the rows that it was made from. A column that was added to them can be left out of the table.",
+        )
+    if not re.match(r"Column |\d", error.message):
+        return None
+    dates = [c.name for c in schema.columns if hasattr(c, "format")]
+    dates = [name for name in dates if f"Column {name!r}: " in error.message]
+    written = (
+        f" If {', '.join(dates)} is only written in another way: margrave schema of RELEASE -o FILE.toml writes the"
+        " schema of the release. Add the format to it, and give it as the schema (--schema)."
+    )
+    return DataError(
+        f"The rows do not fit the schema of the release. {' '.join(_facts(error.message, schema))}",
+        remedy="The rows that it was made from fit it: give these, or recode or leave out the others."
+        f"{written if dates else ''}",
+    )
+
+
+def _facts(refusals: str, schema: Schema) -> Iterator[str]:
+    """Yield the facts of refusals, one a line, without their remedies, which are about a schema that may change."""
+    names = [f"Column {c.name!r}: " for c in schema.columns]
+    for line in refusals.splitlines():
+        name = next((n for n in names if line.startswith(n)), "")
+        yield f"{name}{line.removeprefix(name).partition('. ')[0].removesuffix('.')}."
 
 
 def check_codes(what: str, codes: object) -> None:

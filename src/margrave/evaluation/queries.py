@@ -88,7 +88,8 @@ def model_errors(real: Real, model: Answerer | Release, queries: QueryFamily) ->
     sampling error.
     """
     answerer = model.model if isinstance(model, Release) else model
-    real = real_table(real, model.schema if isinstance(model, Release) else None)
+    schema = model.schema if isinstance(model, Release) else None
+    real = real_table(real, schema, of_release=schema is not None)
     if not isinstance(answerer, Answerer):
         raise InputError(
             f"{type(model).__name__} is not a model.",

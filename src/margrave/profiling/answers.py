@@ -17,6 +17,7 @@ from margrave.profiling.relations import ConstraintQuestion
 from margrave.profiling.time_pairs import apart, with_elapsed_after
 from margrave.schema.categorical import Categorical
 from margrave.schema.column import Column
+from margrave.schema.column_check import LOOK
 from margrave.schema.elapsed import Elapsed, since_of
 from margrave.schema.learn import Learn
 from margrave.schema.numeric import Date, Integer, Real, Timestamp
@@ -26,7 +27,6 @@ from margrave.schema.references import References
 from margrave.schema.schema import Schema
 from margrave.schema.sources import ColumnSource
 from margrave.schema.toml_constraints import read_constraint
-from margrave.schema.validation import LOOK
 from margrave.schema.validators import column_error
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """Draft a schema from the rows, for a person to correct: kinds, columns to learn, and questions.
 
-**Privacy:** NOT private. A draft takes names and kinds of columns as public. Its bounds and
+**Privacy:** NOT private. A draft takes names and kinds of columns as public. Its other bounds and
 categories are to be learned; or they are those of the rows, and then the gate refuses it.
 """
 
@@ -34,6 +34,7 @@ from margrave.profiling.time_pairs import (
     with_elapsed_after,
 )
 from margrave.schema.column import Column
+from margrave.schema.column_check import LOOK
 from margrave.schema.column_profile import ColumnProfile, profile_column
 from margrave.schema.learn import Learn
 from margrave.schema.missing_codes import table_without_missing_codes
@@ -52,7 +53,6 @@ from margrave.schema.text_patterns import (
     partly_dates,
     times_of_day,
 )
-from margrave.schema.validation import LOOK
 
 
 def draft(frame: Any, *, read: bool = False) -> Schema:
@@ -227,8 +227,9 @@ def draft_schema(source: Any, *, read: bool = False) -> Schema:
         CustodianWarning: What a draft of columns to learn takes as public, and its questions.
 
     Privacy:
-        NOT private: it reads the rows freely. Names and kinds of columns are taken as public, and the missing-value
-        codes that a file of Stata, SPSS or SAS declares.
+        NOT private: it reads the rows freely. Names and kinds of columns are taken as public, the bounds of a column
+        of 0 and 1, ``low=0`` of times that follow another by their names, and the missing-value codes that a file of
+        Stata, SPSS or SAS declares.
 
     Example:
         >>> import pyarrow as pa

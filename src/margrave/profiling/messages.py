@@ -77,9 +77,11 @@ class Remark(StrEnum):
 
     HEAD = (
         "A DRAFT. It takes as public the names and kinds of the columns, the units of times, the way in which dates "
-        "are written, and the columns that are left out. These were seen in the rows: check that they are "
-        "public. Bounds and categories are learned under the privacy budget (learn = true). Where they "
-        "are known without looking, write them in place of learn = true, with where they stand (cite = "
+        "are written, and the columns that are left out. A column of 0 and 1 gets these bounds, one of true and false "
+        "is boolean, and a time since another column gets low = 0. Codes for missing values that a file of Stata, SPSS "
+        "or SAS declares are taken too. All but the names and such codes were seen in the rows: check that they "
+        "are public. Other bounds and categories are learned under the privacy budget (learn = true). Where they are "
+        "known without looking, write them in place of learn = true, with where they stand (cite = "
         '"Codebook, p. 12"): that saves budget.'
     )
     READ_HEAD = (

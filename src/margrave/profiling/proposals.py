@@ -148,6 +148,8 @@ def taken_as_public(schema: Schema) -> str:
         truth = isinstance(column, Integer) and (column.low, column.high) == (0, 1)
         kind = "0 or 1" if truth else column.kind
         names[kind].append(column.name)
+    values = {"0 and 1": names.get("0 or 1"), "true and false": names.get("boolean")}
+    stated = "; ".join(f"{v} alone in {', '.join(n)}" for v, n in values.items() if n)
     units, formats = defaultdict(list), defaultdict(list)
     for column in schema.to_learn:
         if column.unit:
@@ -166,7 +168,8 @@ def taken_as_public(schema: Schema) -> str:
     order = f" By their names: {', '.join(later)}." if later else ""
     kinds = f"Taken as public: the names and kinds of the columns ({_listed(names)})."
     no_value = f" Codes for missing values: {missing}." if missing else ""
-    return f"{kinds}{times}{dates}{order}{no_value}{ignored}{person}"
+    bounds = f" Values: {stated}." if stated else ""
+    return f"{kinds}{bounds}{times}{dates}{order}{no_value}{ignored}{person}"
 
 
 def _listed(names: Mapping[str, Sequence[str]]) -> str:

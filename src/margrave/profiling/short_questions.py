@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from margrave.profiling.messages import Remark
 from margrave.profiling.relations import ConstraintQuestion, in_short
+from margrave.schema.column_check import LOOK
 from margrave.schema.schema import Schema
-from margrave.schema.validation import LOOK
 
 
 def first_questions(drafted: Schema) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from margrave.errors import InputError, did_you_mean
+from margrave.release.condition_forms import date_form, month_form, several_form
 from margrave.schema import Categorical, Column, Ordinal, Schema
 from margrave.schema.column import abbreviate
 from margrave.schema.constraint_values import NUMERIC_KINDS
@@ -339,8 +340,8 @@ def _code(column: Column, value: Value) -> int:
         _check_within(column, value)
         raise InputError(
             f"Column {column.name!r} has no value {value!r} in the schema.",
-            remedy=f"{did_you_mean(value, column.labels())}It has {abbreviate(column.labels())}."
-            f"{_missing_form(column)}",
+            remedy=f"{several_form(column, value) or did_you_mean(value, column.labels())}It has"
+            f" {abbreviate(column.labels())}.{_missing_form(column)}",
         )
     return code
 
@@ -433,7 +434,8 @@ def _encode(column: Column, value: Value) -> tuple[int, bool]:
     if nowhere:
         raise InputError(
             f"{reprlib.repr(value)} is not a value of column {column.name!r}.",
-            remedy=range_form(column.name, value)
-            or _within(column, "a value") + _missing_form(column),
+            remedy=month_form(column, value)
+            or range_form(column.name, value)
+            or f"{date_form(column)}{_within(column, 'a value')}{_missing_form(column)}",
         )
     return int(encoded.codes[0]), bool(encoded.outside[0])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from margrave.release.numeric_numbers import QUANTILES, NumericColumn
 from margrave.schema import Categorical, Column, Schema
 from margrave.schema.categorical import OTHER
 from margrave.schema.constraint_values import NUMERIC_KINDS
-from margrave.schema.numeric import Numeric
+from margrave.schema.numeric import Integer, Numeric, Real
 from margrave.schema.remedies import bounds_remedy
 from margrave.transcript import Transcript
 from margrave.types import Attribute, Clique, FloatArray
@@ -345,19 +346,31 @@ def _group_column(schema: Schema, by: Attribute | Sequence[Attribute]) -> Attrib
     names: list[Any] = list(by) if isinstance(by, list | tuple) else [by]
     if len(names) == 1 and names[0] not in schema.domain.attributes:
         names = [n.strip() for n in str(names[0]).split(",")]
-    if len(names) != 1:
+    schema.domain.clique(names)
+    if not names:
+        raise InputError("by names 0 columns, and takes one.", remedy="Give one column.")
+    if len(names) > 1:
+        numeric = (c.name for c in schema.columns if isinstance(c, Integer | Real))
+        number = next((n for n in numeric if n not in names), "COLUMN")
         raise InputError(
             f"by names {len(names)} columns, and takes one.",
-            remedy="Give one column. For groups of two columns, analyze one value of the second at a time:"
-            ' By(Mean("stay", where={"sex": "F"}), "ward"), or --by ward --where sex=F.',
+            remedy=f"Give one column. For groups of two columns, analyze one value of {names[1]!r} at a time:"
+            f" margrave analyze mean RELEASE {number} {two_groups(names, schema)} (in Python"
+            f' By(Mean("{number}", where={{"{names[1]}": VALUE}}), "{names[0]}")).',
         )
-    (name,) = schema.domain.clique(names)
+    name: Attribute = names[0]
     if name in {c.name for c in schema.to_learn}:
         raise InputError(
             f"No values were learned of column {name!r}, so it makes no groups.",
             remedy="Name another column.",
         )
     return name
+
+
+def two_groups(names: Sequence[Attribute], schema: Schema) -> str:
+    """Return the options that analyze one value of the second of some columns by groups of the first."""
+    value: str = schema.column(names[1]).labels()[0]
+    return f"--by {quote(names[0])} --where {quote(f'{names[1]}={value}')}"
 
 
 def _numbers(

@@ -3,6 +3,7 @@
 from margrave.error_sanitizer import short_errors
 from margrave.schema.categorical import Boolean, Categorical, Coded, Ordinal
 from margrave.schema.column import Column, Encoded
+from margrave.schema.column_check import ColumnCheck
 from margrave.schema.constraints import Allowed, Constraint, Depends, Impossible, Ordered
 from margrave.schema.elapsed import Elapsed
 from margrave.schema.given import check_schema_given, schema_of
@@ -11,7 +12,7 @@ from margrave.schema.numeric import Date, Integer, Real, Timestamp
 from margrave.schema.parts import Hour, Weekday
 from margrave.schema.schema import Schema
 from margrave.schema.sources import ColumnSource
-from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
+from margrave.schema.validation import ConstraintCheck, Preflight
 
 for public in (
     *(Boolean, Categorical, Coded, Date, Elapsed, Hour, Integer, Ordinal, Real, Timestamp, Weekday),

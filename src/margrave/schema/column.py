@@ -17,8 +17,8 @@ from margrave.types import IntArray
 class Encoded:
     """The codes of some values, and which were empty, outside the schema, or unreadable as the column's kind.
 
-    ``home`` says whether the column has a state that empty and unreadable values belong to. For the custodian's side
-    only, but for the codes inside the gate.
+    ``decimals``: which have decimals in a column of whole numbers. ``home`` says whether the column has a state that
+    empty and unreadable values belong to. For the custodian's side only, but for the codes inside the gate.
     """
 
     codes: IntArray
@@ -26,6 +26,7 @@ class Encoded:
     outside: Mask
     unreadable: Mask
     home: bool
+    decimals: Mask | None = None
 
 
 class Column(Protocol):
@@ -75,13 +76,19 @@ class Column(Protocol):
 
 
 def with_missing_code(
-    codes: IntArray, empty: Mask, outside: Mask, unreadable: Mask, home: int | None
+    codes: IntArray,
+    empty: Mask,
+    outside: Mask,
+    unreadable: Mask,
+    home: int | None,
+    decimals: Mask | None = None,
 ) -> Encoded:
     """Return codes in which every empty or unreadable value has the code ``home``, or 0 if there is
     none.
     """
     codes = np.where(empty | unreadable, home or 0, codes)
-    return Encoded(codes, empty, outside & ~empty, unreadable & ~empty, home is not None)
+    decimals = None if decimals is None else decimals & ~empty
+    return Encoded(codes, empty, outside & ~empty, unreadable & ~empty, home is not None, decimals)
 
 
 def encode_each_once(column: Column, values: pa.Array) -> Encoded:
@@ -112,7 +119,8 @@ def _taken(once: Encoded, rows: IntArray) -> Encoded:
     empty, outside, unreadable = (
         m[rows] if m.any() else np.zeros(len(rows), np.bool_) for m in masks
     )
-    return Encoded(once.codes[rows], empty, outside, unreadable, once.home)
+    decimals = None if once.decimals is None else once.decimals[rows]
+    return Encoded(once.codes[rows], empty, outside, unreadable, once.home, decimals)
 
 
 def with_missing(labels: list[str], missing: bool) -> list[str]:

@@ -181,17 +181,19 @@ class Learn:
 
     def encode(self, values: pa.Array) -> Encoded:
         """Return a placeholder code of every value, and which are empty, unreadable or beyond public bounds."""
+        decimals = None
         if self.is_number:
             points, empty = self.reader.points(values)
             unreadable = np.isnan(points)
             low, high = self._ends
             outside = (points < low) | (points > high)
+            decimals = self.reader.with_decimals(points)
         else:
             rows, texts = distinct(values)
             empty = np.array([t is None for t in texts], dtype=np.bool_)[rows]
             unreadable = outside = np.zeros(len(rows), dtype=np.bool_)
         codes = np.zeros(len(empty), dtype=np.int64)
-        return with_missing_code(codes, empty, outside, unreadable, self.size - 1)
+        return with_missing_code(codes, empty, outside, unreadable, self.size - 1, decimals)
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """Raise ``SchemaError``: codes of a column to learn have no values yet."""

@@ -89,7 +89,18 @@ class Line(ABC):
         codes = self.cells.locate(safe)
         if self.outside == "missing":
             codes = np.where(outside, home or 0, codes)
-        return with_missing_code(codes, empty, outside, unreadable, home)
+        return with_missing_code(
+            codes, empty, outside, unreadable, home, self.with_decimals(points)
+        )
+
+    def with_decimals(self, points: FloatArray) -> Mask | None:
+        """Return which points are not whole numbers; None if points of this column are not rounded."""
+        if not self.whole:
+            return None
+        # A whole number that a computation left off by its last digits counts as whole.
+        tolerance = 1e-9
+        distance = np.abs(points - np.rint(points))
+        return np.asarray(distance > tolerance * np.maximum(1.0, np.abs(points)))
 
     def decode(self, codes: IntArray, rng: np.random.Generator) -> pa.Array:
         """Return a value from the cell of every code."""

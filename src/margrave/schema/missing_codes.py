@@ -98,7 +98,12 @@ def encode_with_missing_codes(
         return encoded
     empty = encoded.empty | stand_for_missing(column, values, missing_codes)
     return with_missing_code(
-        encoded.codes, empty, encoded.outside, encoded.unreadable, column.size - 1
+        encoded.codes,
+        empty,
+        encoded.outside,
+        encoded.unreadable,
+        column.size - 1,
+        encoded.decimals,
     )
 
 

@@ -26,6 +26,7 @@ from margrave.schema.by_name import ByName
 from margrave.schema.categorical import Categorical, Coded
 from margrave.schema.code_labels import meaning_of
 from margrave.schema.column import Column
+from margrave.schema.column_check import ColumnCheck
 from margrave.schema.constraint_zeros import check_possible, constraints_on_learned, declared_of
 from margrave.schema.constraints import Constraint, check_constraints
 from margrave.schema.content import SchemaContent
@@ -54,7 +55,7 @@ from margrave.schema.reading_output import for_reading_output
 from margrave.schema.references import References, check_apart
 from margrave.schema.sources import ColumnSource, check_sources, code_words, learned_of, read_error
 from margrave.schema.summary import facts_of
-from margrave.schema.validation import ColumnCheck, ConstraintCheck, Preflight
+from margrave.schema.validation import ConstraintCheck, Preflight
 from margrave.structural_zeros import StructuralZeros, joined
 from margrave.types import Clique
 
