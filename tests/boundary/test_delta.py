@@ -112,26 +112,25 @@ def test_stated_rows_on_the_command_line(
         "s.toml",
         "--epsilon",
         "1",
-        "--delta",
-        "1e-3",
         "-m",
         "independent",
         "--rows",
         "1000",
     ]
-    made = ["synthesize", "t.csv", *common, "--release", "r.margrave"]
-    assert run(["plan", *common]) == 2
+    small, large = ["--delta", "1e-3"], ["--delta", "0.01"]
+    made = ["synthesize", "t.csv", *common, "--release"]
+    assert run(["plan", *common, *small]) == 2
     assert "--allow-large-delta" in capsys.readouterr().err
-    assert run([*made, "--unit", "replace-row", "--delta", "0.01"]) == 2
+    assert run([*made, "r.margrave", "--unit", "replace-row", *large]) == 2
     assert "--allow-large-delta" in capsys.readouterr().err, "the table has 100 rows"
     assert not Path("r.margrave").exists()
-    assert run([*made[:-1], "rows.margrave"]) == 2
+    assert run([*made, "rows.margrave", *small]) == 2
     said = capsys.readouterr().err
     assert "above 1e-05 it may allow publishing one whole row" in said, "--rows are synthetic rows"
     assert not Path("rows.margrave").exists()
-    assert run(["plan", *common, "--allow-large-delta"]) == 0
-    assert run([*made, "--allow-large-delta"]) == 0
-    assert run(["plan", *common[:-2]]) == 2, "a default guess is not a stated row count"
+    assert run(["plan", *common, *small, "--allow-large-delta"]) == 0
+    assert run([*made, "r.margrave", *small, "--allow-large-delta"]) == 0
+    assert run(["plan", *common[:-2], *small]) == 2, "a default guess is not a stated row count"
     assert "above 1e-05" in capsys.readouterr().err
     assert run(["certificate", "r.margrave", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["delta"] == 1e-3

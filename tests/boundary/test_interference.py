@@ -184,7 +184,7 @@ ERRORS: dict[str, Case] = {
     "an output that is a folder": Case([folder_of_one("rows.csv"), synthesize(*OUTPUTS)], (2,)),
     "an output that is the table": Case([synthesize("-o", "table.csv", "--overwrite")], (2,)),
     "no such table": Case([synthesize(*OUTPUTS, table="other.csv")], (4,)),
-    "no such schema": Case([[*synthesize(*OUTPUTS), "-s", "other.toml"]], (3,)),
+    "no such schema": Case([["other.toml" if w == "schema.toml" else w for w in synthesize(*OUTPUTS)]], (3,)),
     "a column that the table lacks": Case([synthesize(*OUTPUTS)], (4,), more={"schema": WIDER}),
     "a column that the schema lacks": Case([synthesize(*OUTPUTS)], (4,), more={"schema": replace(SCHEMA, ignore=())}),
     "a draft": Case([synthesize(*OUTPUTS)], (3,), more={"schema": DRAFT}),

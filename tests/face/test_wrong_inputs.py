@@ -339,7 +339,7 @@ METHODS: dict[str, tuple[Callable[[margrave.Release], Any], str]] = {
     ),
     "another table": (
         lambda r: r.compare(pa.table({"x": [1]})),
-        "No column of the table has a name that the schema knows.",
+        "These are not the rows that the release was made from.",
     ),
 }
 

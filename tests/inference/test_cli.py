@@ -195,6 +195,7 @@ def test_beside_a_contrast_of_means_only_the_contrast_has_a_p_value(
     for name in ("mean(x) | sex = f", "mean(x) | sex = m"):
         own = next(k for k in numbers if k.startswith(name) and " - " not in k)
         assert numbers[own] == plain[own], "it has no p-value"
+    assert any("p-value: of the hypothesis" in line for line in lines)
 
 
 def test_a_wrong_name_is_refused_before_data_sets_are_drawn(

@@ -48,8 +48,9 @@ def refuse_repeats(
     if isinstance(command, click.Group):
         return
     context = click.Context(
-        command, parent=parent, resilient_parsing=True, ignore_unknown_options=True
-    )
+        command, parent=parent, resilient_parsing=True, ignore_unknown_options=True,
+        help_option_names=["-h", "--help"],
+    )  # fmt: skip
     given = command.make_parser(context).parse_args([*args])[2]
     for option in given:
         single = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
