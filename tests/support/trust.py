@@ -537,9 +537,9 @@ def page(results: list[Result]) -> str:
     lines = [
         "# What was run, and what it found",
         "",
-        "Written by `make trust` from `trust-results.json`. *Reached* says how much was run; a run shortened by",
-        "`--minutes` meets its bar only as far as that goes. The threats behind the bars are in",
-        "[the table of hazards](hazards.md), the limits in [the promise](promise.md).",
+        "Written by `make trust` from `trust-results.json`. *Reached* says how much was run; a run that `--minutes`",
+        "shortened has met its bar *as far as was run*. [The table of hazards](hazards.md) has the threats behind the",
+        "bars, and [the promise](promise.md) has the limits.",
         "",
         "*Lines since* counts the lines of the source that the part is about, and of its own tests, that were added or",
         "removed since it was run, without docstrings and comments. A part is **stale** if there are any: it is then a",

@@ -72,8 +72,8 @@ def draft_command(
 ) -> None:
     """Draft a schema from FILE: names and kinds of its columns, and questions. NOT PRIVATE: it reads the rows.
 
-    Bounds and categories are to be learned under the privacy budget, but for 0 and 1, true and false, and times that
-    follow another (low = 0). Write those that are public in their place.
+    It states 0 and 1, true and false, and low = 0 of times that follow another. Other bounds and categories are to be
+    learned under the privacy budget. Write those that are public in their place.
     """
     check_outputs({"-o": output}, overwrite=overwrite, inputs={"FILE": file})
     drafted = quiet_draft(file, read=read)

@@ -14,7 +14,8 @@ from margrave.data import MemoryTable, Table, read_synthetic, read_table
 from margrave.domain import Codes, Domain
 from margrave.errors import DataError, InputError
 from margrave.release import Release
-from margrave.schema import Schema
+from margrave.schema import Date, Elapsed, Learn, Schema, Timestamp
+from margrave.schema.parts import TimePart
 
 Real = Table | Any
 #: Either side may be a frame or the path of a file if the other side has a schema.
@@ -63,16 +64,19 @@ def common_schema(synthetic: Synthetic, stated: Schema | None) -> Schema | None:
 
 def _read_as(own: Schema, stated: Schema) -> Schema:
     """Return a release's schema with the formats and ignored columns of a stated one."""
-    formats = {c.name: c.format for c in stated.columns if hasattr(c, "format")}
+    formats = {c.name: c.format for c in stated.columns if _has_dates(c)}
     columns = [
-        replace(c, format=formats[c.name])  # type: ignore[type-var]
-        if hasattr(c, "format") and c.name in formats
-        else c
+        replace(c, format=formats[c.name]) if _has_dates(c) and c.name in formats else c
         for c in own.columns
     ]
     read = {*own.table_names, own.person}
     ignore = [n for n in dict.fromkeys((*own.ignore, *stated.ignore)) if n not in read]
     return replace(own, columns=columns, ignore=ignore)
+
+
+def _has_dates(column: object) -> TypeGuard[Date | Elapsed | Learn | TimePart | Timestamp]:
+    """Return whether a column is read from dates or times, whose format a schema may state."""
+    return isinstance(column, Date | Elapsed | Learn | TimePart | Timestamp)
 
 
 def comparison_sides(
@@ -141,7 +145,7 @@ def _not_of_release(error: DataError, schema: Schema) -> DataError | None:
         )
     if not re.match(r"Column |\d", error.message):
         return None
-    dates = [c.name for c in schema.columns if hasattr(c, "format")]
+    dates = [c.name for c in schema.columns if _has_dates(c)]
     dates = [name for name in dates if f"Column {name!r}: " in error.message]
     written = (
         f" If {', '.join(dates)} is only written in another way: margrave schema of RELEASE -o FILE.toml writes the"

@@ -1,7 +1,7 @@
 """The language of formulas: text to a tree of a closed grammar. Nothing in a formula is ever run as code."""
 
 from margrave.formula.coefficients import factors_of, spelled
-from margrave.formula.expansion import Term, check_outcome, expand
+from margrave.formula.expansion import Term, check_outcome, expand, has_columns_alone
 from margrave.formula.nodes import (
     Call,
     Category,
@@ -52,6 +52,7 @@ __all__ = [
     "expand",
     "factors_of",
     "gives_truth",
+    "has_columns_alone",
     "is_column",
     "needed_in",
     "parse",

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from margrave._card import listed
 from margrave.errors import InputError
 from margrave.formula.functions import PARTS
-from margrave.formula.nodes import Chain, Formula, Node, Number, Power, columns_in, written
+from margrave.formula.nodes import (
+    Category,
+    Chain,
+    ColumnName,
+    Formula,
+    Node,
+    Number,
+    Power,
+    columns_in,
+    written,
+)
 
 #: Terms of a formula, the intercept not among them.
 MAX_TERMS = 200
@@ -39,6 +49,22 @@ def expand(right: Node) -> tuple[bool, list[Term]]:
     """
     terms = _Expansion().of(right)
     return terms.intercept is not False, list(terms.found.values())
+
+
+def has_columns_alone(formula: Formula) -> bool:
+    """Return whether the outcome and each term is a column or ``C(column)``, without interactions and functions.
+
+    Sums and counts of pairs of columns are all that such a regression rests on.
+
+    >>> from margrave.formula.parser import parse
+    >>> [has_columns_alone(parse(text)) for text in ("y ~ a + C(b)", "y ~ a * b", "y ~ I(a ** 2)")]
+    [True, False, False]
+    """
+    terms = expand(formula.right)[1]
+    nodes = (node for term in terms for node in term.values())
+    plain = (node.operand if isinstance(node, Category) else node for node in nodes)
+    columns = (isinstance(node, ColumnName) for node in (formula.left, *plain))
+    return all(len(term) == 1 for term in terms) and all(columns)
 
 
 class _Expansion:

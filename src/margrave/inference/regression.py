@@ -28,6 +28,7 @@ from margrave.formula import (
     columns_in,
     expand,
     gives_truth,
+    has_columns_alone,
     needed_in,
     parse,
     written,
@@ -196,13 +197,7 @@ class OLS(_Regression):
     def _basis(
         self, tree: Formula, names: tuple[str, ...], functions: Functions, **facts: Any
     ) -> Basis:
-        plain = isinstance(tree.left, ColumnName) and all(
-            len(term) == 1
-            and isinstance(node.operand if isinstance(node, Category) else node, ColumnName)
-            for term in expand(tree.right)[1]
-            for node in term.values()
-        )
-        facts["by_moments"] = plain and not self.conditions
+        facts["by_moments"] = has_columns_alone(tree) and not self.conditions
         return super()._basis(tree, names, functions, **facts)
 
 

@@ -40,7 +40,15 @@ class Runs:
     troubled: set[int] = field(default_factory=set)
 
     def run(self, i: int, frame: pd.DataFrame, fit: Fit, of: int, named: bool) -> None:
-        """Run the fit on data set i of so many; ``named``: its columns are those that the caller named."""
+        """Run the fit on one data set.
+
+        Args:
+            i: Its number, from 0.
+            frame: The data set.
+            fit: The fit.
+            of: The number of data sets.
+            named: The frame has the columns that the caller named.
+        """
         trouble = ("ConvergenceWarning", "PerfectSeparationWarning", "HessianInversionWarning")
         singular = "SingularMatrixWarning"
         with warnings.catch_warnings(record=True) as caught:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from margrave._card import counted, listed, listed_within
 from margrave.bounds.gls import Unbiased
-from margrave.formula import Category, ColumnName, expand, parse
+from margrave.formula import has_columns_alone, parse
 from margrave.marginal import covers
 from margrave.purposes import Purpose
 from margrave.ratios import percent
@@ -177,11 +177,7 @@ def _rests_on_sums(purpose: Purpose) -> bool:
     """
     if purpose.kind != "ols":
         return purpose.kind in ("mean", "total")
-    tree = parse(purpose.rest)
-    nodes = [node for term in expand(tree.right)[1] for node in term.values()]
-    plain = (node.operand if isinstance(node, Category) else node for node in nodes)
-    is_additive = all(len(term) == 1 for term in expand(tree.right)[1])
-    return is_additive and all(isinstance(node, ColumnName) for node in (tree.left, *plain))
+    return has_columns_alone(parse(purpose.rest))
 
 
 def _far_out(release: Release, purpose: Purpose) -> tuple[Attribute, ...]:

@@ -231,7 +231,7 @@ class ColumnCheck:
                 f"{has}{self._because} {recode}"
                 if public
                 else self._because
-                or f" {advice(self.kind, self.form)}{self._how_they_look * (not public and not self.has)}"
+                or f" {advice(self.kind, self.form)}{self._how_they_look * (not self.has)}"
             )
             yield f"{column} not one of its values {known}.{remedy}"
             return
