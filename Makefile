@@ -13,7 +13,7 @@ help:
 	@echo "make test    formatting, lint, types, language, and every fast test"
 	@echo "make check   formatting, lint, types and language alone"
 	@echo "make one NAME=star  the checks of one mechanism"
-	@echo "make slow    the tests that take minutes"
+	@echo "make slow    the tests that take minutes, and further forms and units of mechanisms"
 	@echo "make browser  the reports in Chromium: no request, no overflow, keyboard, print, accessibility"
 	@echo "make trust   the long tests, written to docs/trust-results.md (most of a day; TRUST_MINUTES=30 shares out thirty,"
 	@echo '             TRUST="--jobs 2" runs two processes at a time, TRUST="--only fuzz --loaders csv" a piece)'

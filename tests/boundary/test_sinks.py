@@ -320,7 +320,7 @@ SETTINGS = settings(
 )  # fmt: skip
 
 
-@settings(SETTINGS, max_examples=20)
+@settings(SETTINGS, max_examples=10)
 @example(given=replace(PLAIN, labels=tuple(f"</style><script>{i}" for i in range(24))))
 @example(
     given=replace(
@@ -345,7 +345,7 @@ def test_many_runs_write_what_they_were_asked_for(
     check(given, folders(), plain)
 
 
-@settings(SETTINGS, max_examples=15)
+@settings(SETTINGS, max_examples=8)
 @given(given=TEXTS, sign=st.sampled_from(UNPRINTABLE), where=st.sampled_from(["name", "label"]))
 def test_signs_that_cannot_be_printed_are_kept_or_refused(
     folders: Folders, plain: Page, given: Texts, sign: str, where: str

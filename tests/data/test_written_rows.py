@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ import pytest
 
 from margrave.cli.main import run
 from margrave.cli.notes import stata_note
-from margrave.data import formats, read_frame, statistical_writer
+from margrave.data import file_limits, formats, read_frame, statistical_writer
+from margrave.data.file_limits import FileLimits
 from margrave.data.readers import open_file
 from margrave.data.writer import check_format, check_holds, endings_in_words, write_table
 from margrave.domain import Codes
@@ -254,12 +256,10 @@ def refusal(path: str, schema: Schema, rows: int | None = None) -> str:
         ("r.dta", Schema.coded({"str12": 2}), "not a word of Stata's"),
         ("r.dta", Schema([Date("born", date(99, 1, 1), date(1999, 1, 1))]), "dates before 0100-01-01"),
         ("r.dta", Schema([Categorical("town", ["a\0b"])]), "the character NUL"),
-        ("r.dta", Schema.coded({f"c{i}": 2 for i in range(32_768)}), "holds 32,767 columns"),
         ("r.sav", Schema([Learn("é" * 33, "real")]), "at most 64 bytes"),
         ("r.sav", Schema.coded({"To": 2}), "not a word of SPSS's"),
         ("r.sav", Schema([Date("b", date(1582, 10, 14), date(1999, 1, 1))]), "dates before 1582-10-15"),
         ("r.sav", Schema([Categorical("town", ["日" * 10_000, "🎉" * 9000])]), "more than 32,767 bytes"),
-        ("r.xlsx", Schema.coded({f"c{i}": 2 for i in range(16_385)}), "holds 16,384 columns"),
     ],
 )  # fmt: skip
 def test_a_schema_that_a_format_cannot_hold_is_refused(
@@ -270,6 +270,19 @@ def test_a_schema_that_a_format_cannot_hold_is_refused(
     assert ".parquet or .csv file" in said.replace("Name", "name")
     check_holds("r.csv", schema)
     check_holds("r.parquet", schema)
+
+
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [(file_limits.stata_limits(), 32_767), (file_limits.excel_limits(), 16_384)],
+    ids=["Stata", "Excel"],
+)
+def test_more_columns_than_a_format_holds_are_refused(limits: FileLimits, most: int) -> None:
+    assert limits.max_columns == most
+    schema, fewer = Schema.coded({"a": 2, "b": 2, "c": 2}), replace(limits, max_columns=2)
+    with pytest.raises(InputError, match="holds 2 columns"):
+        file_limits.check_schema(fewer, schema, None)
+    file_limits.check_schema(replace(limits, max_columns=3), schema, None)
 
 
 def test_names_that_differ_in_case_are_one_in_spss() -> None:

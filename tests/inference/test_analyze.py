@@ -476,8 +476,8 @@ def test_seed_rows_and_method_reach_the_release() -> None:
 
 
 def test_intervals_from_noisy_counts_cover_the_population() -> None:
-    """From counts with noise to an interval: 250 real tables, coverage within five standard deviations (1e-6)."""
-    rng, reps, held, naive = np.random.default_rng(8), 250, 0, 0
+    """From counts with noise to an interval: 150 real tables, coverage within five standard deviations (1e-6)."""
+    rng, reps, held, naive = np.random.default_rng(8), 150, 0, 0
     shares = SHARES.reshape(SCHEMA.domain.sizes).sum(axis=(0, 1))
     schema = margrave.Schema(SCHEMA.columns[2:])
     truth = float(shares @ (np.arange(4) + 0.5))
@@ -492,7 +492,7 @@ def test_intervals_from_noisy_counts_cover_the_population() -> None:
         low, high = e.conf_int()
         held += low < truth < high
         naive += abs(found.points[0, 0] - truth) < 1.96 * np.sqrt(e.within)
-    assert abs(held / reps - 0.95) < 0.069
+    assert abs(held / reps - 0.95) < 0.089
     assert naive / reps < 0.7  # one data set, taken as if it were real
 
 

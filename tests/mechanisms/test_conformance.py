@@ -71,9 +71,11 @@ from tests.support.conformance import (
     some_rows,
     tiny,
 )
+from tests.support.first_cases import FIRST_CASES
 from tests.support.tiny_table import TinySchema, TinyTable
 
 EVERY = pytest.mark.parametrize("case", CASES)
+FIRST = pytest.mark.parametrize("case", FIRST_CASES)
 ODD = Budget.approx(1.0, 1e-9)  # its rho is an odd binary fraction
 
 
@@ -651,7 +653,7 @@ def noisy_values(release: Release) -> list[Any]:
     return [*(m.values.tolist() for m in known.measurements), *(a.value for a in known.answers)]
 
 
-@EVERY
+@FIRST
 def test_the_system_s_noise_does_not_repeat(case: str) -> None:
     table = tiny(SIZES, some_rows(SIZES, 30))
     rows = pa.table({a: [row[i] for row in table.data] for i, a in enumerate(table.domain)})
@@ -681,7 +683,7 @@ def refitting(release: Release) -> Fit:
     return GraphicalFit() if all(a.query.is_cell for a in answers) else EntropyProjectionFit()
 
 
-@EVERY
+@FIRST
 def test_the_release_can_be_fitted_anew(case: str) -> None:
     """The transcript alone makes the same model again, and another one."""
     release = made(case, tiny(SIZES, some_rows(SIZES, 30)))

@@ -51,6 +51,7 @@ from tests.support.conformance import (
     run_on,
     standing_in,
 )
+from tests.support.first_cases import FIRST_CASES
 from tests.support.rounds import WrappedFit
 from tests.support.tiny_table import UNITS
 
@@ -110,7 +111,7 @@ class Breaking(ReplayRandomness):
         return super().choose(scores, temperature)
 
 
-@pytest.mark.parametrize("case", [*CASES, *OWN_COLUMNS])
+@pytest.mark.parametrize("case", [*FIRST_CASES, *OWN_COLUMNS])
 def test_an_error_is_the_same_on_every_table(case: str) -> None:
     """Its text and all that it came from, what it cost, and what was known by then."""
     for unit, failures in ((UNITS[0], (0, 4)), (UNITS[1], (2,))):

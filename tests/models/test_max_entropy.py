@@ -158,19 +158,19 @@ def test_without_noise_the_sufficient_statistics_are_the_counts(
     found = sufficient(canonical, terms, 400.0 if public else None)
     assert np.abs(found.mean - exact).max() < 1e-9
     assert found.total == pytest.approx(400)
-    # their covariance, by simulation: sd of a variance from 3,000 draws is 2.6 %, 6 of them 16 %
+    # their covariance, by simulation: sd of a variance from 1,000 draws is 4.5 %, 6 of them 27 %
     noisy = [
         sufficient(
             canonical,
             [Term(t.clique, t.values + rng.normal(0, t.scales), t.scales) for t in terms],
             400.0 if public else None,
         )
-        for _ in range(3000)
+        for _ in range(1000)
     ]
     around = np.array([n.mean - n.total_slope * (n.total - 400) for n in noisy])
-    assert np.abs(around.var(0) / np.diag(found.covariance) - 1).max() < 0.16
+    assert np.abs(around.var(0) / np.diag(found.covariance) - 1).max() < 0.27
     if not public:
-        assert abs(np.var([n.total for n in noisy]) / found.total_variance - 1) < 0.16
+        assert abs(np.var([n.total for n in noisy]) / found.total_variance - 1) < 0.27
 
 
 @pytest.mark.parametrize("zeros", [(), (ZEROS,)])

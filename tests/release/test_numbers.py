@@ -123,7 +123,7 @@ def misses(trials: int, public: bool, claimed: float = 1.0) -> dict[tuple[str, s
 @pytest.mark.parametrize("public", [False, True])
 def test_intervals_hold_as_often_as_they_say(public: bool) -> None:
     """Those of means and totals not much more often: they are as narrow as the noise lets them be."""
-    trials = 300
+    trials = 200
     counted = misses(trials, public)
     assert all(consistent(missed, trials, 0.1) for missed in counted.values()), counted
     for key in (("rooms", "mean"), ("rooms", "total"), ("kind", "share of flat")):
@@ -131,9 +131,10 @@ def test_intervals_hold_as_often_as_they_say(public: bool) -> None:
 
 
 def test_half_the_noise_is_caught() -> None:
-    counted = misses(300, public=False, claimed=0.5)
-    assert not consistent(counted["rooms", "mean"], 300, 0.1), counted
-    assert not consistent(counted["kind", "share of flat"], 300, 0.1), counted
+    trials = 200
+    counted = misses(trials, public=False, claimed=0.5)
+    assert not consistent(counted["rooms", "mean"], trials, 0.1), counted
+    assert not consistent(counted["kind", "share of flat"], trials, 0.1), counted
 
 
 @pytest.mark.slow

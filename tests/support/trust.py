@@ -411,7 +411,7 @@ def canaries(_: Ask) -> Found:
         "tests/trust/test_noise.py",
         "tests/house/test_hazards.py",
     ]
-    passed, good, last = pytest_counts(*files)
+    passed, good, last = pytest_counts(*files, "-m", "")
     return Found(f"20 canaries: {f'0 hits; {passed} tests passed' if good else last}", good, [])
 
 
