@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from pyarrow.csv import write_csv
 import margrave
 from margrave.cli.main import run
 from margrave.errors import InputError
-from margrave.mechanisms import MECHANISM_CATALOG
+from margrave.mechanisms import MECHANISM_CATALOG, MECHANISMS
 from margrave.models import FAMILIES, FIT_CATALOG
 from margrave.schema import Schema
 from margrave.testing import check_fit, check_mechanism
@@ -109,6 +110,12 @@ def test_the_command_line_knows_its_names_and_options(
     assert "'broken' of the distribution margrave-star 0.3" in told
     assert "half installed" in told
     assert run(["plan", *common]) == 0, "a broken entry point does not break other commands"
+    capsys.readouterr()
+    assert run(["mechanisms", "--json"]) == 0
+    listed = capsys.readouterr()
+    assert {line["name"] for line in json.loads(listed.out)} == {*MECHANISMS, "star"}
+    assert "'broken' of the distribution margrave-star 0.3" in listed.err
+    assert "'aim' of the distribution margrave-star 0.3 is refused" in listed.err
 
 
 def test_its_mechanism_and_fit_pass_the_checks(outside: Path) -> None:

@@ -149,7 +149,11 @@ def run(chosen: Sequence[Mutant]) -> Iterator[Outcome]:
 
 def main(names: Sequence[str]) -> int:
     """Run them, say what became of each, and count the survivors."""
-    chosen = [m for m in mutants() if not names or m.name in names]
+    known = mutants()
+    if unknown := sorted(set(names) - {m.name for m in known}):
+        print(f"Not in tests/mutants.toml: {', '.join(map(repr, unknown))}.", file=sys.stderr)
+        return 2
+    chosen = [m for m in known if not names or m.name in names]
     survivors = 0
     for outcome in run(chosen):
         told = outcome.killer or f"SURVIVED {outcome.trouble}"

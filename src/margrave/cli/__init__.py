@@ -1,1 +1,1 @@
-"""The command line: ``margrave schema | plan | synthesize | sample | evaluate | report | certificate``."""
+"""The command line. ``main.py`` lists the commands."""

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from margrave.cli.options import echo_json, json_option
 from margrave.cli.output import console, escape
+from margrave.errors import InputError
 from margrave.mechanisms import MECHANISM_CATALOG, Mechanism
 from margrave.mechanisms.published import PUBLISHED_FORMS
 
@@ -17,8 +18,14 @@ from margrave.mechanisms.published import PUBLISHED_FORMS
 @json_option
 def mechanisms_command(as_json: bool) -> None:
     """List the mechanisms, and what each is for. With --json also the papers of their published forms."""
-    names = MECHANISM_CATALOG.names()
-    found = [_line(name, MECHANISM_CATALOG.get(name)) for name in names]
+    found, faults = list[dict[str, Any]](), [MECHANISM_CATALOG.collisions()]
+    for name in MECHANISM_CATALOG.names():
+        try:
+            found.append(_line(name, MECHANISM_CATALOG.get(name)))
+        except InputError as error:
+            faults.append(str(error))
+    for fault in filter(None, faults):
+        click.echo(f"Note: {fault}", err=True)
     if as_json:
         echo_json(found)
         return

@@ -1,6 +1,4 @@
-"""The gate between rows and everything else: units, budgets, the ledger, exact noise and private
-selection.
-"""
+"""The gate between rows and everything else, with exact noise and private selections."""
 
 from margrave.privacy.dependence import Dependence
 from margrave.privacy.gate import Private
