@@ -9,6 +9,7 @@ from rich.table import Table
 
 from margrave.cli.options import echo_json, json_option
 from margrave.cli.output import console, escape
+from margrave.cli.terminal import echo
 from margrave.errors import InputError
 from margrave.mechanisms import MECHANISM_CATALOG, Mechanism
 from margrave.mechanisms.published import PUBLISHED_FORMS
@@ -25,7 +26,7 @@ def mechanisms_command(as_json: bool) -> None:
         except InputError as error:
             faults.append(str(error))
     for fault in filter(None, faults):
-        click.echo(f"Note: {fault}", err=True)
+        echo(f"Note: {fault}", err=True)
     if as_json:
         echo_json(found)
         return
