@@ -28,7 +28,13 @@ def tried(kind: str, every: int) -> int:
     return int(found["points"])
 
 
-@pytest.mark.parametrize("kind", ["kill", "power", "reordered", "full", "interrupt", "copy"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("kill", "full", "copy"),
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("power", "reordered", "interrupt")),
+    ],
+)
 def test_some_points(kind: str) -> None:
     assert tried(kind, 197) >= 2
 

@@ -169,7 +169,7 @@ KINDS = {
 
 @pytest.mark.parametrize(
     ("kind", "every"),
-    [("dual-query", 3), *(pytest.param(k, 1, marks=pytest.mark.slow) for k in KINDS)],
+    [("dual-query", 5), *(pytest.param(k, 1, marks=pytest.mark.slow) for k in KINDS)],
 )
 def test_a_release_with_an_extreme_number_opens_and_prints_or_is_refused(
     kind: str, every: int, tmp_path: Path
@@ -332,7 +332,7 @@ def recorded(folder: Path) -> tuple[Path, Path]:
     return ledger, journal
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("which", ["ledger", "journal"])
 def test_a_ledger_or_journal_with_an_extreme_number_is_read_or_refused(
     which: str, every: int, tmp_path: Path

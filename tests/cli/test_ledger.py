@@ -446,7 +446,7 @@ def test_bad_input_writes_and_spends_nothing(
     assert {p: p.read_bytes() for p in here.iterdir()} == before
 
 
-LONG = ["--mechanism", "mwem-pgm", "--rounds", "200"]
+LONG = ["--mechanism", "mwem-pgm", "--rounds", "100"]
 """As many questions whatever the answers are: a run that cannot end before it is stopped."""
 
 

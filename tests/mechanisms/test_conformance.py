@@ -74,7 +74,6 @@ from tests.support.conformance import (
 from tests.support.first_cases import FIRST_CASES
 from tests.support.tiny_table import TinySchema, TinyTable
 
-EVERY = pytest.mark.parametrize("case", CASES)
 FIRST = pytest.mark.parametrize("case", FIRST_CASES)
 ODD = Budget.approx(1.0, 1e-9)  # its rho is an odd binary fraction
 
@@ -148,7 +147,7 @@ def secrets_in(start: object) -> list[object]:
     return found
 
 
-@EVERY
+@FIRST
 def test_nothing_that_reaches_rows_is_left_on_a_release(case: str) -> None:
     assert secrets_in(made(case, TRUTH, seed=5)) == []
 
@@ -181,7 +180,7 @@ def numbers_in(text: str) -> set[float]:
     return {float(n.replace(",", "")) for n in found}
 
 
-@EVERY
+@FIRST
 def test_no_true_count_is_in_anything_that_is_shown(
     case: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -246,7 +245,7 @@ def without_a_bound(release: Release) -> set[Clique]:
     return {b.clique for b in bounds if b.records is None or not np.isfinite(b.records)}
 
 
-@EVERY
+@FIRST
 def test_what_choices_passed_over_has_a_bound(case: str) -> None:
     table = shaped("five columns")
     release = made(case, table)
@@ -403,8 +402,12 @@ NEARLY: dict[str, tuple[float, list[Clique]]] = {
 }
 
 
-@EVERY
-@pytest.mark.parametrize("unit", [AddRemoveRow(), ReplaceRow()], ids=str)
+@pytest.mark.parametrize(
+    ("unit", "case"),
+    [(AddRemoveRow(), c) for c in CASES]
+    + [pytest.param(ReplaceRow(), c, marks=[pytest.mark.slow] * (" " in c)) for c in CASES],
+    ids=str,
+)
 def test_a_large_budget_recovers_the_workload(case: str, unit: Unit) -> None:
     table = memory_table(SIZES, chain_rows())
     release = made(case, table, unit, Budget.zcdp(10**6))

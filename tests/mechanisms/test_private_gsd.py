@@ -184,6 +184,7 @@ def diabetes() -> tuple[Schema, Codes]:
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_diabetes_as_in_the_papers_that_compare_it() -> None:
     """Donhauser et al. (2024), Table 2, at epsilon 2.5: SW1 0.00067, L1 of pairs 0.026; PrivPGD 0.00084 and 0.028."""
     schema, codes = diabetes()

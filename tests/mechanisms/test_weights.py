@@ -627,6 +627,7 @@ def error_on(table: MemoryTable, mechanism: Mechanism) -> float:
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_adult_reduced_as_in_the_paper() -> None:
     """Max error of all 35 triples: PEP below MWEM, and MWEM with past queries far below MWEM without."""
     table = MemoryTable(*adult())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -44,50 +45,36 @@ def test_every_mechanism_is_here_in_every_check() -> None:
     assert len(OTHERS) == len(CASES) * (1 + 8 + 1 + 1 + 4)
 
 
-def some_units(checks: dict[str, Check], first: int, others: int) -> list[Any]:
-    """The names of checks: so many units of a mechanism's first case, and of each other; the rest are slow."""
-    units = ("add or remove one row", "replace one person of at most 3 rows")
-    kept = {False: units[:first], True: units[:others]}
-    return [
-        pytest.param(
-            name, marks=[pytest.mark.slow] * (not name.endswith(kept[" " in name.split(",")[0]]))
-        )
-        for name in checks
-    ]
+def some(checks: dict[str, Check], units: int) -> list[Any]:
+    """The names of checks; slow are those of further forms of a mechanism, and of other units than the first few.
 
-
-def some_tables_of_variants(checks: dict[str, Check]) -> list[Any]:
-    """The names of checks; most tables are slow of a mechanism's other cases than its first, and of those that train.
-
-    Budgets are those of one unit.
+    Of mechanisms that train, most tables are slow too.
     """
-    units = {p.values[0] for p in some_units(checks, 1, 1) if p.marks}
-    long, brief = ("gem", "gem-pub", "privlcm", "rap-plus", "aim-mixture"), ("empty", "one row")
-    return [
-        pytest.param(
-            name,
-            marks=[pytest.mark.slow]
-            * (
-                (" " in name.split(",")[0] and "table: " in name and not name.endswith("empty"))
-                or (", budgets, " in name and name in units)
-                or ("table: " in name and name.split(",")[0] in long and not name.endswith(brief))
-            ),
+    kept = ("add or remove one row", "replace one person of at most 3 rows")[:units]
+    long = ("gem", "gem-pub", "privlcm", "rap-plus", "aim-mixture")
+
+    def is_quick(name: str) -> bool:
+        case, _, check = name.partition(", ")
+        if check.startswith("table: "):
+            return " " not in case and (case not in long or check.endswith(("empty", "one row")))
+        return " " not in case and (
+            not re.search("one row|one person", check) or check.endswith(kept)
         )
-        for name in checks
-    ]
+
+    return [pytest.param(n, marks=[pytest.mark.slow] * (not is_quick(n))) for n in checks]
 
 
-@pytest.mark.parametrize("name", some_tables_of_variants(OTHERS))
+@pytest.mark.parametrize("name", some(OTHERS, 1))
 def test_every_mechanism_passes(name: str) -> None:
     OTHERS[name]()
 
 
-@pytest.mark.parametrize("name", some_units(LOSS, 2, 1))
+@pytest.mark.parametrize("name", some(LOSS, 2))
 def test_no_neighbor_learns_more_than_was_charged(name: str) -> None:
     LOSS[name]()
 
 
-@pytest.mark.parametrize("name", some_units(SAME_ANSWERS, 1, 0))
+@pytest.mark.parametrize("name", some(SAME_ANSWERS, 1))
 def test_every_byte_follows_from_the_answers(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     SAME_ANSWERS[name]()
     assert tuple(capfd.readouterr()) == ("", "")
