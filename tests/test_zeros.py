@@ -58,6 +58,7 @@ from tests.support.conformance import (
     some_rows,
 )
 from tests.support.explicit import allowed, graphical, joint_of
+from tests.support.first_cases import slow_but_first
 from tests.support.strategies import (
     domain_of,
     generators,
@@ -366,12 +367,7 @@ def roomy(case: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(c, marks=[pytest.mark.slow] * (" " in c))
-        for c in CASES
-        if c not in NO_RECORDS and keeps_zeros(c)
-    ],
+    "case", slow_but_first(c for c in CASES if c not in NO_RECORDS and keeps_zeros(c))
 )
 def test_no_mechanism_gives_a_row_that_violates_a_constraint(case: str, tmp_path: Path) -> None:
     budgets = ((1, 30),) if " " in case else ((0, 1), (1, 30))
@@ -482,10 +478,7 @@ ZEROS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(c, marks=[pytest.mark.slow] * (" " in c)) for c in CASES if keeps_zeros(c)],
-)
+@pytest.mark.parametrize("case", slow_but_first(c for c in CASES if keeps_zeros(c)))
 def test_an_impossible_row_changes_counts_and_nothing_else(case: str, tmp_path: Path) -> None:
     """Given the same noisy answers, every byte of the release is the same with and without the row."""
     schema = Schema.coded(SIZES)

@@ -377,9 +377,8 @@ def test_an_object_is_the_same_value_whatever_stands_beside_it(kind: str) -> Non
     value = OBJECTS[kind]
     alone = {c: text_of(pd.Series([value]), c) for c in ("text", "day", "moment", "number")}
     for name, other in COMPANIONS.items():
-        inferred = pd.Series([value, other])
-        others = [pd.Series([value, other], dtype=object)] * (inferred.dtype != object)
-        for series in (inferred, *others):
+        both = (pd.Series([value, other]), pd.Series([value, other], dtype=object))
+        for series in {str(s.dtype): s for s in both}.values():
             for column, expected in alone.items():
                 assert text_of(series, column) == expected, (name, column)
 

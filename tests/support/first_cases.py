@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from tests.support.conformance import CASES
 
-FIRST_CASES = [pytest.param(c, marks=pytest.mark.slow) if " " in c else c for c in CASES]
-"""For ``parametrize``: the first case of a mechanism has its name alone."""
+
+def slow_but_first(cases: Iterable[str]) -> list[Any]:
+    """Return cases for ``parametrize``; slow are those that are not the first of their mechanism.
+
+    The first has the mechanism's name alone.
+    """
+    return [pytest.param(c, marks=[pytest.mark.slow] * (" " in c)) for c in cases]
+
+
+FIRST_CASES = slow_but_first(CASES)

@@ -156,15 +156,12 @@ FEWER_ROUNDS = {
     "rap": ["--rounds", "3"],
 }
 """Options of mechanisms whose rounds take long."""
-TRAINED = ("gem", "privlcm", "rap-plus")
 
 
 @pytest.mark.parametrize(
     "unit", ["add-remove-row", pytest.param("replace-person:2", marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize(
-    "mechanism", [pytest.param(m, marks=[pytest.mark.slow] * (m in TRAINED)) for m in ALONE]
-)
+@pytest.mark.parametrize("mechanism", ALONE)
 def test_no_canary_leaves_a_run(here: Path, ear: Ear, mechanism: str, unit: str) -> None:
     """20 canaries, each in one row: 0 in every file written and every word said."""
     assert len(CANARIES) == 20
@@ -312,7 +309,6 @@ def source() -> SeededRandomness:
     return SeededRandomness(1)
 
 
-@pytest.mark.slow
 def test_nothing_of_the_table_is_alive_after_a_release() -> None:
     """Of any mechanism; neither in the release nor in a cache, anywhere in a process."""
     command = [sys.executable, "-m", "tests.support.alive"]
